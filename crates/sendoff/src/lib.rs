@@ -1,0 +1,47 @@
+//! **sendoff** gets every committed event to its broker, and nothing that was rolled back: a
+//! transactional outbox on one primitive, atomic find-and-claim.
+//!
+//! This crate is what an application adds, and what the author of a store or a sink builds on.
+//!
+//! ```no_run
+//! # #[cfg(feature = "postgres")]
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//! use sendoff::claim::{ClaimSpec, Claimable, Table, col, now, now_plus};
+//! use sendoff::stores::postgres::PostgresDatabase;
+//!
+//! #[derive(sqlx::FromRow)]
+//! struct Job { id: i64, payload: String }
+//!
+//! let database = PostgresDatabase::connect("postgres://localhost/shop").await?;
+//! let jobs = database.table::<Job>(Table::new("jobs", ["id"])?).await?;
+//!
+//! let free = col("lease_until").is_null().or(col("lease_until").lt(now()));
+//! let spec = ClaimSpec::on("jobs")
+//!     .eligible(free)
+//!     .set("lease_until", now_plus(Duration::from_secs(30)))
+//!     .set("owner", "worker-7")
+//!     .add("attempts", 1)
+//!     .order_by("id")
+//!     .limit(100)
+//!     .build()?;
+//! for job in jobs.claim(&spec).await? {
+//!     println!("{}: {}", job.id, job.payload); // nobody else has it for 30 s
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `postgres`, `sqlite`, `mysql` | a store each; the memory store is always there |
+//! | `tls` (default) | TLS to database servers: rustls, ring |
+//! | `testkit` | the conformance suite, for authors of a store |
+
+pub mod claim;
+mod error;
+pub mod stores;
+#[cfg(feature = "testkit")]
+pub mod testkit;
+
+pub use error::{StoreError, StoreErrorKind};

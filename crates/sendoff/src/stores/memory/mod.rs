@@ -1,0 +1,148 @@
+//! Tables in memory: the reference that the other stores are compared with, and enough for tests and
+//! single processes.
+
+mod model;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use self::model::Rows;
+use crate::claim::{ClaimSpec, Claimable, FromRecord, Key, Record, Table, TableName, Timestamp, Value};
+use crate::error::StoreError;
+
+/// A database in memory with a clock of its own.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryDatabase {
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    tables: Vec<(TableName, Rows)>,
+    /// How far this database's clock is ahead of the machine's, in microseconds.
+    ahead_micros: i64,
+}
+
+impl MemoryDatabase {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes an empty table with these columns. Rows are told apart by the key of `table`.
+    ///
+    /// # Errors
+    /// `Rejected` if the table is there already, or its description names other columns.
+    pub fn create<R>(&self, table: Table, columns: &[&str]) -> Result<MemoryTable<R>, StoreError>
+    where
+        R: FromRecord,
+    {
+        let name = table.name().clone();
+        let rows = Rows::new(table, columns)?;
+        let mut shared = self.lock();
+        if shared.tables.iter().any(|(existing, _)| *existing == name) {
+            return Err(StoreError::rejected("create table", name.to_string(), "it is there already"));
+        }
+        shared.tables.push((name.clone(), rows));
+        Ok(MemoryTable { database: self.clone(), name, row: std::marker::PhantomData })
+    }
+
+    /// Moves this database's clock forward.
+    pub fn advance(&self, by: Duration) {
+        self.lock().ahead_micros += i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        // A panic while it was held can only have been a broken invariant of one call; the
+        // tables are whole between statements.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    fn now(&self) -> Timestamp {
+        let machine = Timestamp::from(SystemTime::now()).as_micros();
+        Timestamp::from_micros(machine.saturating_add(self.ahead_micros))
+    }
+
+    fn rows(&mut self, name: &TableName) -> &mut Rows {
+        let found = self.tables.iter_mut().find(|(existing, _)| existing == name);
+        let Some((_, rows)) = found else { unreachable!("tables are never dropped") };
+        rows
+    }
+}
+
+/// A table of a [`MemoryDatabase`]. The default row type is [`Record`].
+#[derive(Debug)]
+pub struct MemoryTable<R = Record> {
+    database: MemoryDatabase,
+    name: TableName,
+    row: std::marker::PhantomData<fn() -> R>,
+}
+
+impl<R> Clone for MemoryTable<R> {
+    fn clone(&self) -> Self {
+        Self { database: self.database.clone(), name: self.name.clone(), row: std::marker::PhantomData }
+    }
+}
+
+impl<R> MemoryTable<R> {
+    /// Adds rows; columns that are not named are NULL.
+    ///
+    /// # Errors
+    /// `Rejected` for an unknown column or a key that is there already; then no row was added.
+    pub fn insert(&self, rows: &[Vec<(&str, Value)>]) -> Result<(), StoreError> {
+        let mut shared = self.database.lock();
+        let now = shared.now();
+        shared.rows(&self.name).insert(rows, now)
+    }
+
+    /// Every row, in key order.
+    pub fn rows(&self) -> Vec<Record> {
+        self.database.lock().rows(&self.name).all()
+    }
+}
+
+impl<R> Claimable for MemoryTable<R>
+where
+    R: FromRecord + Send,
+{
+    type Id = Key;
+    type Row = R;
+
+    async fn find(&self, spec: &ClaimSpec) -> Result<Vec<Key>, StoreError> {
+        let mut shared = self.database.lock();
+        let now = shared.now();
+        let rows = shared.rows(&self.name);
+        rows.accepts(spec)?;
+        let found = rows.find(spec, now)?;
+        Ok(found.into_iter().map(|index| rows.key_at(index)).collect())
+    }
+
+    async fn claim_one(&self, spec: &ClaimSpec, id: &Key) -> Result<Option<R>, StoreError> {
+        let claimed = {
+            let mut shared = self.database.lock();
+            let now = shared.now();
+            let rows = shared.rows(&self.name);
+            rows.accepts(spec)?;
+            match rows.position(id) {
+                Some(index) if rows.is_eligible(index, spec, now)? => Some(rows.mark(index, spec, now)?),
+                _ => None,
+            }
+        };
+        claimed.map(R::from_record).transpose()
+    }
+
+    /// One lock is held across find and mark.
+    async fn claim(&self, spec: &ClaimSpec) -> Result<Vec<R>, StoreError> {
+        let claimed = {
+            let mut shared = self.database.lock();
+            let now = shared.now();
+            let rows = shared.rows(&self.name);
+            rows.accepts(spec)?;
+            let found = rows.find(spec, now)?;
+            found.into_iter().map(|index| rows.mark(index, spec, now)).collect::<Result<Vec<_>, _>>()?
+        };
+        claimed.into_iter().map(R::from_record).collect()
+    }
+}

@@ -1,0 +1,302 @@
+//! MariaDB and MySQL: lock, mark and read in one READ COMMITTED transaction.
+
+mod errors;
+mod index;
+mod layout;
+mod rows;
+mod server;
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlPool, MySqlPoolOptions, MySqlRow};
+use sqlx::{Arguments as _, AssertSqlSafe, FromRow, MySqlConnection, Row as _};
+
+use self::index::Index;
+use super::sql::{
+    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, in_picked_order, key, retry,
+};
+use crate::claim::{ClaimSpec, Claimable, Key, Table};
+use crate::error::{StoreError, StoreErrorKind};
+
+pub use server::{Server, Topology};
+
+/// Under REPEATABLE READ a claim would lock the gaps between rows, and with them the host's inserts.
+/// Both in one trip.
+const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION";
+
+/// A MariaDB or MySQL database that sendoff has connections of its own to.
+///
+/// It owns its pool, and there is no way to make it from a transaction: a claim commits by
+/// itself. This compiles:
+///
+/// ```no_run
+/// # async fn example(pool: sqlx::MySqlPool) -> Result<(), Box<dyn std::error::Error>> {
+/// use sendoff::stores::mysql::MysqlDatabase;
+/// let database = MysqlDatabase::from_pool(pool).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// and this, which would claim inside a caller's transaction, does not:
+///
+/// ```compile_fail
+/// # async fn example(pool: sqlx::MySqlPool) -> Result<(), Box<dyn std::error::Error>> {
+/// use sendoff::stores::mysql::MysqlDatabase;
+/// let transaction = pool.begin().await?;
+/// let database = MysqlDatabase::from_pool(transaction).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Tested with MariaDB 10.11. MySQL 8 has the same statements by its manual; the suite has not been
+/// run against one.
+#[derive(Debug, Clone)]
+pub struct MysqlDatabase {
+    pool: MySqlPool,
+    server: Arc<Server>,
+}
+
+impl MysqlDatabase {
+    /// Connects.
+    ///
+    /// # Errors
+    /// `Unavailable` if the server cannot be reached, `Rejected` for a bad URL, `Schema` if it is too
+    /// old to skip locked rows.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let options: MySqlConnectOptions =
+            url.parse().map_err(|error| errors::convert("connect", "database", error))?;
+        let pool = MySqlPoolOptions::new()
+            .max_connections(16)
+            .connect_with(options)
+            .await
+            .map_err(|error| errors::convert("connect", "database", error))?;
+        Self::from_pool(pool).await
+    }
+
+    /// Uses a pool that the host has made. Its sessions must be in UTC, as the driver's are by default.
+    ///
+    /// # Errors
+    /// `Schema` if the server is too old or the session's zone is not UTC.
+    pub async fn from_pool(pool: MySqlPool) -> Result<Self, StoreError> {
+        let server = Server::read(&pool).await?;
+        if let Some(warning) = server.topology().warning() {
+            tracing::warn!("{warning}");
+        }
+        Ok(Self { pool, server: Arc::new(server) })
+    }
+
+    /// What answers at the other end, and what is supported there.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Opens a table, after checking that it has the columns and the key that `table` names.
+    ///
+    /// # Errors
+    /// `Schema` or `Rejected`, saying what does not fit.
+    pub async fn table<R>(&self, table: Table) -> Result<MysqlTable<R>, StoreError> {
+        let subject = table.name().to_string();
+        let (layout, indexes) = layout::read(&self.pool, table).await?;
+        Ok(MysqlTable {
+            database: self.clone(),
+            layout: Arc::new(layout),
+            indexes: indexes.into(),
+            subject: subject.into(),
+            row: PhantomData,
+        })
+    }
+}
+
+/// A table in MariaDB or MySQL whose rows are read as `R`.
+#[derive(Debug)]
+pub struct MysqlTable<R> {
+    database: MysqlDatabase,
+    layout: Arc<Layout>,
+    indexes: Arc<[Index]>,
+    subject: Arc<str>,
+    row: PhantomData<fn() -> R>,
+}
+
+impl<R> Clone for MysqlTable<R> {
+    fn clone(&self) -> Self {
+        Self {
+            database: self.database.clone(),
+            layout: Arc::clone(&self.layout),
+            indexes: Arc::clone(&self.indexes),
+            subject: Arc::clone(&self.subject),
+            row: PhantomData,
+        }
+    }
+}
+
+impl<R> MysqlTable<R> {
+    /// The key that starts at column `from`.
+    fn key(&self, row: &MySqlRow, from: usize) -> Result<Key, StoreError> {
+        key(row, from, self.layout.key().len(), rows::value)
+            .map_err(|error| errors::convert("find", &self.subject, error))
+    }
+
+    fn renderer<'a>(&'a self, spec: &'a ClaimSpec) -> Result<Renderer<'a>, StoreError> {
+        self.layout.accepts(spec)?;
+        Ok(Renderer::new(Dialect::Mysql, &self.layout, spec))
+    }
+
+    fn lock_statement(&self, spec: &ClaimSpec) -> Result<Statement, StoreError> {
+        let chosen = match &self.layout.table().claim_index {
+            Some(named) => Some(named.as_str()),
+            None => index::for_claim(&self.indexes, spec),
+        };
+        self.renderer(spec)?.scan_index(chosen).fill(include_str!("claim_1_lock.sql"))
+    }
+
+    /// How the server would find the rows of this claim now. Claims nothing.
+    ///
+    /// # Errors
+    /// As a claim.
+    pub async fn explain(&self, spec: &ClaimSpec) -> Result<Plan, StoreError> {
+        let mut statement = self.lock_statement(spec)?;
+        statement.sql.insert_str(0, "EXPLAIN ");
+        let convert = |error| errors::convert("explain", &self.subject, error);
+        let mut connection = self.database.pool.acquire().await.map_err(convert)?;
+        let rows = self.fetch("explain", &mut connection, &statement).await?;
+        layout::plan(&rows).map_err(convert)
+    }
+
+    async fn fetch(
+        &self,
+        op: &'static str,
+        connection: &mut MySqlConnection,
+        statement: &Statement,
+    ) -> Result<Vec<MySqlRow>, StoreError> {
+        let convert = |error| errors::convert(op, &self.subject, error);
+        let arguments = arguments(statement).map_err(convert)?;
+        let sql = AssertSqlSafe(statement.sql.clone());
+        sqlx::query_with(sql, arguments).fetch_all(connection).await.map_err(convert)
+    }
+
+    /// How many rows the statement matched.
+    async fn execute(&self, connection: &mut MySqlConnection, statement: &Statement) -> Result<u64, StoreError> {
+        let convert = |error| errors::convert("claim", &self.subject, error);
+        let arguments = arguments(statement).map_err(convert)?;
+        let sql = AssertSqlSafe(statement.sql.clone());
+        let done = sqlx::query_with(sql, arguments).execute(connection).await.map_err(convert)?;
+        Ok(done.rows_affected())
+    }
+}
+
+impl<R> MysqlTable<R>
+where
+    R: for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
+{
+    async fn marked(
+        &self,
+        connection: &mut MySqlConnection,
+        spec: &ClaimSpec,
+        keys: &[Key],
+    ) -> Result<Vec<(Key, R)>, StoreError> {
+        let read = self.renderer(spec)?.keys(keys).fill(include_str!("claim_3_read.sql"))?;
+        let mut marked = Vec::with_capacity(keys.len());
+        for row in self.fetch("claim", connection, &read).await? {
+            let key = self.key(&row, row.len() - self.layout.key().len())?;
+            let row = R::from_row(&row).map_err(|error| errors::convert("claim", &self.subject, error))?;
+            marked.push((key, row));
+        }
+        Ok(marked)
+    }
+
+    async fn claim_once(&self, spec: &ClaimSpec, lock: &Statement) -> Result<Vec<R>, StoreError> {
+        let convert = |error| errors::convert("claim", &self.subject, error);
+        let mut transaction = self.database.pool.begin_with(BEGIN).await.map_err(convert)?;
+
+        let mut picked = Vec::new();
+        for row in self.fetch("claim", &mut transaction, lock).await? {
+            picked.push(self.key(&row, 0)?);
+        }
+        if picked.is_empty() {
+            transaction.rollback().await.map_err(convert)?;
+            return Ok(Vec::new());
+        }
+        let mut ascending = picked.clone();
+        ascending.sort_by_cached_key(rows::ascending);
+        let mut rows = Vec::with_capacity(picked.len());
+        for keys in ascending.chunks(KEYS_PER_STATEMENT) {
+            let mark = self.renderer(spec)?.keys(keys).fill(include_str!("claim_2_mark.sql"))?;
+            let matched = self.execute(&mut transaction, &mark).await?;
+            if matched != keys.len() as u64 {
+                // Locked by us and gone all the same: never hand over what was not marked.
+                let detail = format!("{} rows were locked but {matched} marked; is the key unique?", keys.len());
+                return Err(StoreError::new(StoreErrorKind::Schema, "claim", &*self.subject, detail));
+            }
+            rows.append(&mut self.marked(&mut transaction, spec, keys).await?);
+        }
+        // On a cluster this is where a claim of the same rows on another node wins: then nothing was claimed.
+        transaction.commit().await.map_err(convert)?;
+        Ok(in_picked_order(&picked, rows))
+    }
+
+    async fn claim_one_once(&self, spec: &ClaimSpec, id: &Key) -> Result<Option<R>, StoreError> {
+        let convert = |error| errors::convert("claim", &self.subject, error);
+        let keys = std::slice::from_ref(id);
+        let mark = self.renderer(spec)?.keys(keys).fill(include_str!("claim_one.sql"))?;
+        let mut transaction = self.database.pool.begin_with(BEGIN).await.map_err(convert)?;
+        if self.execute(&mut transaction, &mark).await? == 0 {
+            transaction.rollback().await.map_err(convert)?;
+            return Ok(None);
+        }
+        let row = self.marked(&mut transaction, spec, keys).await?.pop();
+        transaction.commit().await.map_err(convert)?;
+        Ok(row.map(|(_, row)| row))
+    }
+}
+
+impl<R> Claimable for MysqlTable<R>
+where
+    R: for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
+{
+    type Id = Key;
+    type Row = R;
+
+    async fn find(&self, spec: &ClaimSpec) -> Result<Vec<Key>, StoreError> {
+        let statement = self.renderer(spec)?.fill(include_str!("find.sql"))?;
+        let convert = |error| errors::convert("find", &self.subject, error);
+        let rows = retry("find", &self.subject, PATIENCE, || async {
+            let mut connection = self.database.pool.acquire().await.map_err(convert)?;
+            self.fetch("find", &mut connection, &statement).await
+        })
+        .await?;
+        rows.iter().map(|row| self.key(row, 0)).collect()
+    }
+
+    async fn claim_one(&self, spec: &ClaimSpec, id: &Key) -> Result<Option<R>, StoreError> {
+        retry("claim", &self.subject, PATIENCE, || self.claim_one_once(spec, id)).await
+    }
+
+    /// Five trips whatever the limit: begin, lock, mark, read, commit.
+    async fn claim(&self, spec: &ClaimSpec) -> Result<Vec<R>, StoreError> {
+        if spec.limit() == 0 {
+            return Ok(Vec::new());
+        }
+        let lock = self.lock_statement(spec)?;
+        retry("claim", &self.subject, PATIENCE, || self.claim_once(spec, &lock)).await
+    }
+}
+
+fn arguments(statement: &Statement) -> Result<MySqlArguments, sqlx::Error> {
+    let mut arguments = MySqlArguments::default();
+    for bind in &statement.binds {
+        match bind {
+            Bind::Bool(value) => arguments.add(*value),
+            Bind::Int(value) => arguments.add(*value),
+            Bind::Float(value) => arguments.add(*value),
+            Bind::Text(value) => arguments.add(value.as_str()),
+            Bind::Bytes(value) => arguments.add(value.as_slice()),
+            Bind::Uuid(value) => arguments.add(*value),
+            Bind::Json(value) => arguments.add(value.clone()),
+            Bind::Moment(value) => arguments.add(*value),
+            Bind::PlainMoment(value) => arguments.add(*value),
+        }
+        .map_err(sqlx::Error::Encode)?;
+    }
+    Ok(arguments)
+}

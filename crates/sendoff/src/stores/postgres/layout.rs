@@ -1,0 +1,72 @@
+//! What a table looks like to PostgreSQL, and how it would be claimed from.
+
+use sqlx::Row as _;
+
+use super::super::sql::{Bind, ColumnInfo, ColumnKind, Dialect, Layout, Plan, Statement, UniqueKey};
+use super::{PostgresDatabase, errors};
+use crate::claim::{Ident, Table};
+use crate::error::StoreError;
+
+const OP: &str = "open table";
+
+pub(super) async fn read(database: &PostgresDatabase, table: Table) -> Result<Layout, StoreError> {
+    let subject = table.name().to_string();
+    let convert = |error| errors::convert(OP, &subject, error);
+    let quoted = Bind::Text(Dialect::Postgres.quote_table(table.name()));
+
+    let describe = |sql: &'static str| Statement { sql: sql.to_owned(), binds: vec![quoted.clone()] };
+    let mut columns = Vec::new();
+    for row in database.run(OP, &subject, &describe(include_str!("columns.sql"))).await? {
+        let name: String = row.try_get("name").map_err(convert)?;
+        let base: String = row.try_get("base_type").map_err(convert)?;
+        let declared: String = row.try_get("declared_type").map_err(convert)?;
+        let required: bool = row.try_get("required").map_err(convert)?;
+        // A column whose name could not be quoted cannot be claimed by, but is no reason to refuse the table.
+        if let Ok(name) = Ident::new(&name) {
+            columns.push(ColumnInfo { name, kind: kind(&base, &declared), nullable: !required });
+        }
+    }
+    let mut unique = Vec::new();
+    for row in database.run(OP, &subject, &describe(include_str!("unique_keys.sql"))).await? {
+        unique.push(UniqueKey {
+            index: row.try_get("index").map_err(convert)?,
+            columns: row.try_get("columns").map_err(convert)?,
+        });
+    }
+    Layout::check(table, columns, &unique, Dialect::Postgres.folds_case())
+}
+
+/// `base` is the type under a domain, `declared` what a text is cast to where there is no kind for it.
+fn kind(base: &str, declared: &str) -> ColumnKind {
+    match base {
+        "boolean" => ColumnKind::Bool,
+        "smallint" | "integer" | "bigint" => ColumnKind::Int,
+        "real" | "double precision" => ColumnKind::Float,
+        "numeric" => ColumnKind::Decimal,
+        "text" | "character varying" | "character" => ColumnKind::Text,
+        "bytea" => ColumnKind::Bytes,
+        "uuid" => ColumnKind::Uuid,
+        "timestamp with time zone" => ColumnKind::Moment,
+        "timestamp without time zone" => ColumnKind::PlainMoment,
+        "json" | "jsonb" => ColumnKind::Json,
+        _ => ColumnKind::Other(declared.to_owned()),
+    }
+}
+
+/// What EXPLAIN printed, read.
+pub(super) fn plan(lines: &[String]) -> Plan {
+    // The plan of the CTE `picked` comes first; what joins it to the table afterwards sees `limit` rows.
+    let start = lines.iter().position(|line| line.contains("CTE picked")).unwrap_or(0);
+    let depth = |line: &String| line.len() - line.trim_start().len();
+    let picked: Vec<&String> = lines
+        .iter()
+        .skip(start + 1)
+        .take_while(|line| depth(line) > lines.get(start).map_or(0, depth))
+        .collect();
+    let index = picked.iter().find_map(|line| {
+        let (_, after) = line.split_once("Index Scan using ").or_else(|| line.split_once("Index Only Scan using "))?;
+        after.split_whitespace().next().map(str::to_owned)
+    });
+    let sorts = picked.iter().any(|line| line.contains("Sort"));
+    Plan { index, sorts, text: lines.join("\n") }
+}

@@ -1,0 +1,242 @@
+//! PostgreSQL: one statement a claim.
+
+mod errors;
+mod layout;
+mod pooler;
+mod rows;
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions, PgRow};
+use sqlx::{Arguments as _, AssertSqlSafe, Connection as _, FromRow, Row as _};
+
+use super::sql::{Bind, Dialect, Layout, PATIENCE, Plan, Renderer, Statement, key, retry};
+use crate::claim::{ClaimSpec, Claimable, Key, Table};
+use crate::error::{StoreError, StoreErrorKind};
+
+pub use pooler::Pooler;
+
+/// A PostgreSQL database that sendoff has connections of its own to.
+///
+/// It owns its pool, and there is no way to make it from a transaction: a claim commits by
+/// itself. This compiles:
+///
+/// ```no_run
+/// # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+/// use sendoff::stores::postgres::{PostgresDatabase, Pooler};
+/// let database = PostgresDatabase::from_pool(pool, Pooler::None).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// and this, which would claim inside a caller's transaction, does not:
+///
+/// ```compile_fail
+/// # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+/// use sendoff::stores::postgres::{PostgresDatabase, Pooler};
+/// let transaction = pool.begin().await?;
+/// let database = PostgresDatabase::from_pool(transaction, Pooler::None).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct PostgresDatabase {
+    pool: PgPool,
+    pooler: Pooler,
+}
+
+impl PostgresDatabase {
+    /// Connects directly. Through a transaction-mode pooler use
+    /// [`connect_through`](Self::connect_through): the difference is found out and refused.
+    ///
+    /// # Errors
+    /// `Unavailable` if the server cannot be reached, `Rejected` for a bad URL, `Schema` if a
+    /// transaction-mode pooler answers.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Self::connect_through(url, Pooler::None).await
+    }
+
+    /// Connects through what stands between here and the server.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_through(url: &str, pooler: Pooler) -> Result<Self, StoreError> {
+        let options: PgConnectOptions =
+            url.parse().map_err(|error| errors::convert("connect", "database", error))?;
+        let options = match pooler {
+            Pooler::None => options,
+            // A cached statement lives in a server session, and that changes under us. The start-up
+            // parameter is one that poolers refuse.
+            Pooler::Transaction => options.statement_cache_capacity(0).extra_float_digits(None),
+        };
+        let pool = PgPoolOptions::new()
+            .max_connections(16)
+            .connect_with(options)
+            .await
+            .map_err(|error| errors::convert("connect", "database", error))?;
+        Self::from_pool(pool, pooler).await
+    }
+
+    /// Uses a pool that the host has made. For [`Pooler::Transaction`] its statement cache must be off.
+    ///
+    /// # Errors
+    /// `Schema` if the pool leads through a transaction-mode pooler and `pooler` does not say so.
+    pub async fn from_pool(pool: PgPool, pooler: Pooler) -> Result<Self, StoreError> {
+        if pooler == Pooler::None {
+            pooler::refuse_undeclared(&pool).await?;
+        }
+        Ok(Self { pool, pooler })
+    }
+
+    /// Opens a table, after checking that it has the columns and the key that `table` names.
+    ///
+    /// # Errors
+    /// `Schema` or `Rejected`, saying what does not fit.
+    pub async fn table<R>(&self, table: Table) -> Result<PostgresTable<R>, StoreError> {
+        let subject = table.name().to_string();
+        let layout = layout::read(self, table).await?;
+        Ok(PostgresTable { database: self.clone(), layout: Arc::new(layout), subject: subject.into(), row: PhantomData })
+    }
+
+    /// Runs one statement in a transaction of its own and returns its rows once that is committed.
+    async fn run(&self, op: &'static str, subject: &str, statement: &Statement) -> Result<Vec<PgRow>, StoreError> {
+        let convert = |error| errors::convert(op, subject, error);
+        let mut connection = self.pool.acquire().await.map_err(convert)?;
+        let arguments = arguments(op, subject, statement)?;
+        // Copied: the driver keeps it as the key of its statement cache.
+        let sql = AssertSqlSafe(statement.sql.clone());
+        match self.pooler {
+            Pooler::None => {
+                let rows = sqlx::query_with(sql, arguments).fetch_all(&mut *connection).await;
+                if rows.as_ref().is_err_and(errors::is_stale_plan) {
+                    // Somebody changed the table: the server has rolled back, and plans anew next time.
+                    connection.clear_cached_statements().await.map_err(convert)?;
+                    return Err(StoreError::new(StoreErrorKind::Contended, op, subject, "the table was changed"));
+                }
+                rows.map_err(convert)
+            }
+            Pooler::Transaction => {
+                let mut transaction = connection.begin().await.map_err(convert)?;
+                let rows = sqlx::query_with(sql, arguments)
+                    .persistent(false)
+                    .fetch_all(&mut *transaction)
+                    .await
+                    .map_err(convert)?;
+                transaction.commit().await.map_err(convert)?;
+                Ok(rows)
+            }
+        }
+    }
+}
+
+/// A table in PostgreSQL whose rows are read as `R`.
+#[derive(Debug)]
+pub struct PostgresTable<R> {
+    database: PostgresDatabase,
+    layout: Arc<Layout>,
+    subject: Arc<str>,
+    row: PhantomData<fn() -> R>,
+}
+
+impl<R> Clone for PostgresTable<R> {
+    fn clone(&self) -> Self {
+        Self {
+            database: self.database.clone(),
+            layout: Arc::clone(&self.layout),
+            subject: Arc::clone(&self.subject),
+            row: PhantomData,
+        }
+    }
+}
+
+impl<R> PostgresTable<R> {
+    /// The key that starts at column `from`.
+    fn key(&self, row: &PgRow, from: usize) -> Result<Key, StoreError> {
+        key(row, from, self.layout.key().len(), rows::value)
+            .map_err(|error| errors::convert("find", &self.subject, error))
+    }
+
+    fn renderer<'a>(&'a self, spec: &'a ClaimSpec) -> Result<Renderer<'a>, StoreError> {
+        self.layout.accepts(spec)?;
+        Ok(Renderer::new(Dialect::Postgres, &self.layout, spec))
+    }
+
+    async fn run(&self, op: &'static str, statement: &Statement) -> Result<Vec<PgRow>, StoreError> {
+        retry(op, &self.subject, PATIENCE, || self.database.run(op, &self.subject, statement)).await
+    }
+
+    /// How the server would run this claim now. Claims nothing.
+    ///
+    /// # Errors
+    /// As a claim.
+    pub async fn explain(&self, spec: &ClaimSpec) -> Result<Plan, StoreError> {
+        let mut statement = self.renderer(spec)?.fill(include_str!("claim.sql"))?;
+        statement.sql.insert_str(0, "EXPLAIN (COSTS OFF) ");
+        let rows = self.run("explain", &statement).await?;
+        let lines: Vec<String> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
+        Ok(layout::plan(&lines))
+    }
+}
+
+impl<R> PostgresTable<R>
+where
+    R: for<'r> FromRow<'r, PgRow> + Send + Unpin,
+{
+    fn read(&self, op: &'static str, rows: &[PgRow]) -> Result<Vec<R>, StoreError> {
+        rows.iter()
+            .map(|row| R::from_row(row).map_err(|error| errors::convert(op, &self.subject, error)))
+            .collect()
+    }
+}
+
+impl<R> Claimable for PostgresTable<R>
+where
+    R: for<'r> FromRow<'r, PgRow> + Send + Unpin,
+{
+    type Id = Key;
+    type Row = R;
+
+    async fn find(&self, spec: &ClaimSpec) -> Result<Vec<Key>, StoreError> {
+        let statement = self.renderer(spec)?.fill(include_str!("find.sql"))?;
+        let rows = self.run("find", &statement).await?;
+        rows.iter().map(|row| self.key(row, 0)).collect()
+    }
+
+    async fn claim_one(&self, spec: &ClaimSpec, id: &Key) -> Result<Option<R>, StoreError> {
+        let keys = std::slice::from_ref(id);
+        let statement = self.renderer(spec)?.keys(keys).fill(include_str!("claim_one.sql"))?;
+        let rows = self.run("claim", &statement).await?;
+        Ok(self.read("claim", &rows)?.pop())
+    }
+
+    /// One statement, one trip.
+    async fn claim(&self, spec: &ClaimSpec) -> Result<Vec<R>, StoreError> {
+        if spec.limit() == 0 {
+            return Ok(Vec::new());
+        }
+        let statement = self.renderer(spec)?.fill(include_str!("claim.sql"))?;
+        let mut rows = self.run("claim", &statement).await?;
+        rows.sort_by_cached_key(|row| row.try_get::<i64, _>("sendoff_n").unwrap_or(i64::MAX));
+        self.read("claim", &rows)
+    }
+}
+
+fn arguments(op: &'static str, subject: &str, statement: &Statement) -> Result<PgArguments, StoreError> {
+    let mut arguments = PgArguments::default();
+    for bind in &statement.binds {
+        match bind {
+            Bind::Bool(value) => arguments.add(*value),
+            Bind::Int(value) => arguments.add(*value),
+            Bind::Float(value) => arguments.add(*value),
+            Bind::Text(value) => arguments.add(value.as_str()),
+            Bind::Bytes(value) => arguments.add(value.as_slice()),
+            Bind::Uuid(value) => arguments.add(*value),
+            Bind::Json(value) => arguments.add(value.clone()),
+            Bind::Moment(value) => arguments.add(*value),
+            Bind::PlainMoment(value) => arguments.add(*value),
+        }
+        .map_err(|error| errors::convert(op, subject, sqlx::Error::Encode(error)))?;
+    }
+    Ok(arguments)
+}

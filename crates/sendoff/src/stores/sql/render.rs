@@ -1,0 +1,321 @@
+//! From a claim to SQL: the holes of a statement file are filled from a [`ClaimSpec`].
+
+use super::bind::{Bind, Term, term};
+use super::dialect::Dialect;
+use super::layout::{ColumnInfo, ColumnKind, Layout};
+use crate::claim::{Change, ClaimSpec, Direction, Ident, Key, Nulls, Op, Order, Predicate, Value};
+use crate::error::StoreError;
+
+/// SQL with the values it binds, in the order of their placeholders.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Statement {
+    pub(crate) sql: String,
+    pub(crate) binds: Vec<Bind>,
+}
+
+/// Fills one statement. Everything is written from left to right, so that bound values
+/// stand in the order of their placeholders, and what was written is never looked at again: a
+/// table called `{set}` stays a table called `{set}`.
+pub(crate) struct Renderer<'a> {
+    dialect: Dialect,
+    layout: &'a Layout,
+    spec: &'a ClaimSpec,
+    keys: &'a [Key],
+    scan_index: Option<&'a str>,
+    sql: String,
+    binds: Vec<Bind>,
+}
+
+impl<'a> Renderer<'a> {
+    pub(crate) fn new(dialect: Dialect, layout: &'a Layout, spec: &'a ClaimSpec) -> Self {
+        Self { dialect, layout, spec, keys: &[], scan_index: None, sql: String::new(), binds: Vec::new() }
+    }
+
+    /// The rows that `{key_in}` names.
+    pub(crate) fn keys(mut self, keys: &'a [Key]) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// The index that `{scan_index}` forces.
+    #[cfg_attr(not(feature = "mysql"), allow(dead_code))]
+    pub(crate) fn scan_index(mut self, index: Option<&'a str>) -> Self {
+        self.scan_index = index;
+        self
+    }
+
+    /// Fills the holes of `template`. Lines that are comments stay with the reader.
+    pub(crate) fn fill(mut self, template: &'static str) -> Result<Statement, StoreError> {
+        for line in template.lines().filter(|line| !line.trim_start().starts_with("--")) {
+            let mut rest = line;
+            while let Some((before, after)) = rest.split_once('{') {
+                let Some((hole, tail)) = after.split_once('}') else { break };
+                self.sql.push_str(before);
+                self.hole(hole)?;
+                rest = tail;
+            }
+            self.sql.push_str(rest);
+            self.sql.push('\n');
+        }
+        Ok(Statement { sql: self.sql.trim_end().to_owned(), binds: self.binds })
+    }
+
+    fn hole(&mut self, hole: &str) -> Result<(), StoreError> {
+        match hole {
+            "table" => self.sql.push_str(&self.dialect.quote_table(self.layout.name())),
+            "key" => self.key_columns("t.", "k"),
+            "found_key" => self.found_key(),
+            "key_join" => self.key_join(),
+            "key_in" => self.key_in()?,
+            "returned_key" => self.key_columns("", "sendoff_k"),
+            "eligible" => self.predicate(self.spec.eligible())?,
+            "set" => self.assignments()?,
+            "order_by" => self.order_by()?,
+            "limit" => self.bind(Bind::Int(i64::from(self.spec.limit()))),
+            "columns" => self.columns("t."),
+            "bare_columns" => self.columns(""),
+            "scan_index" => {
+                if let Some(index) = self.scan_index {
+                    self.force_index(&index.to_owned());
+                }
+            }
+            "key_index" => self.force_index(&self.layout.key_index().to_owned()),
+            unknown => unreachable!("statement file has an unknown hole {{{unknown}}}"),
+        }
+        Ok(())
+    }
+
+    fn bind(&mut self, bind: Bind) {
+        self.binds.push(bind);
+        self.sql.push_str(&self.dialect.placeholder(self.binds.len()));
+    }
+
+    fn name(&mut self, prefix: &str, name: &Ident) {
+        self.sql.push_str(prefix);
+        self.sql.push_str(&self.dialect.quote(name));
+    }
+
+    fn refuse(&self, detail: String) -> StoreError {
+        StoreError::rejected("claim", self.layout.name().to_string(), detail)
+    }
+
+    fn value(&mut self, column: &ColumnInfo, value: &Value) -> Result<(), StoreError> {
+        let epoch = self.layout.table().epochs.get(&column.name).copied().unwrap_or_default();
+        match term(self.dialect, column, epoch, value).map_err(|detail| self.refuse(detail))? {
+            Term::Null => self.sql.push_str("NULL"),
+            Term::Bound(bind) => self.bind(bind),
+            Term::Cast(bind, to) => {
+                self.sql.push_str("CAST(");
+                self.bind(bind);
+                self.sql.push_str(&format!(" AS {to})"));
+            }
+            Term::Now(kind, offset) => {
+                let offset = offset.map(|bind| {
+                    self.binds.push(bind);
+                    self.dialect.placeholder(self.binds.len())
+                });
+                let now = self.dialect.now(&kind, offset.as_deref());
+                self.sql.push_str(&format!("({now})"));
+            }
+        }
+        Ok(())
+    }
+
+    fn predicate(&mut self, predicate: &Predicate) -> Result<(), StoreError> {
+        match predicate {
+            Predicate::Compare { column, op, value } => {
+                let column = self.layout.column(column)?;
+                self.name("t.", &column.name);
+                self.sql.push_str(match op {
+                    Op::Eq => " = ",
+                    Op::Ne => " <> ",
+                    Op::Lt => " < ",
+                    Op::Le => " <= ",
+                    Op::Gt => " > ",
+                    Op::Ge => " >= ",
+                });
+                self.value(column, value)
+            }
+            Predicate::In { column, values } => {
+                let column = self.layout.column(column)?;
+                if values.is_empty() {
+                    self.sql.push_str(self.dialect.never());
+                    return Ok(());
+                }
+                self.name("t.", &column.name);
+                self.sql.push_str(" IN (");
+                for (index, value) in values.iter().enumerate() {
+                    self.comma(index);
+                    self.value(column, value)?;
+                }
+                self.sql.push(')');
+                Ok(())
+            }
+            Predicate::IsNull { column } => {
+                let column = self.layout.column(column)?;
+                self.name("t.", &column.name);
+                self.sql.push_str(" IS NULL");
+                Ok(())
+            }
+            Predicate::And(parts) => self.joined(parts, " AND ", self.dialect.always()),
+            Predicate::Or(parts) => self.joined(parts, " OR ", self.dialect.never()),
+            Predicate::Not(part) => {
+                self.sql.push_str("NOT (");
+                self.predicate(part)?;
+                self.sql.push(')');
+                Ok(())
+            }
+        }
+    }
+
+    fn joined(&mut self, parts: &[Predicate], word: &str, empty: &str) -> Result<(), StoreError> {
+        if parts.is_empty() {
+            self.sql.push_str(empty);
+            return Ok(());
+        }
+        for (index, part) in parts.iter().enumerate() {
+            if index > 0 {
+                self.sql.push_str(word);
+            }
+            self.sql.push('(');
+            self.predicate(part)?;
+            self.sql.push(')');
+        }
+        Ok(())
+    }
+
+    fn assignments(&mut self) -> Result<(), StoreError> {
+        for (index, assignment) in self.spec.assignments().iter().enumerate() {
+            self.comma(index);
+            let column = self.layout.column(assignment.column.as_str())?;
+            self.name("", &column.name);
+            self.sql.push_str(" = ");
+            match &assignment.change {
+                Change::To(value) => self.value(column, value)?,
+                Change::Add(number) => {
+                    self.sql.push_str("COALESCE(");
+                    self.name("t.", &column.name);
+                    self.sql.push_str(", 0) + ");
+                    self.value(column, &Value::Int(*number))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn order_by(&mut self) -> Result<(), StoreError> {
+        for (index, Order { column, direction, nulls }) in self.spec.order().iter().enumerate() {
+            self.sql.push_str(if index == 0 { "ORDER BY " } else { ", " });
+            let column = self.layout.column(column.as_str())?;
+            if self.dialect == Dialect::Mysql && *nulls != Nulls::Native {
+                // No NULLS FIRST there: sort by whether it is null (0 or 1) first.
+                self.name("t.", &column.name);
+                self.sql.push_str(if *nulls == Nulls::First { " IS NULL DESC, " } else { " IS NULL ASC, " });
+            }
+            self.name("t.", &column.name);
+            self.sql.push_str(match direction {
+                Direction::Ascending => " ASC",
+                Direction::Descending => " DESC",
+            });
+            if self.dialect != Dialect::Mysql {
+                self.sql.push_str(match nulls {
+                    Nulls::Native => "",
+                    Nulls::First => " NULLS FIRST",
+                    Nulls::Last => " NULLS LAST",
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The key columns under the names k0, k1…, which no column of the table can collide with here.
+    fn key_columns(&mut self, prefix: &str, alias: &str) {
+        let layout = self.layout;
+        for (index, column) in layout.key().enumerate() {
+            self.comma(index);
+            self.name(prefix, &column.name);
+            self.sql.push_str(&format!(" AS {alias}{index}"));
+        }
+    }
+
+    /// The key as it is read by a program: types that the driver does not know as text.
+    fn found_key(&mut self) {
+        let layout = self.layout;
+        for (index, column) in layout.key().enumerate() {
+            self.comma(index);
+            self.name("t.", &column.name);
+            if self.dialect == Dialect::Postgres && matches!(column.kind, ColumnKind::Decimal | ColumnKind::Other(_)) {
+                self.sql.push_str("::text");
+            }
+            self.sql.push_str(&format!(" AS k{index}"));
+        }
+    }
+
+    fn key_join(&mut self) {
+        let layout = self.layout;
+        for (index, column) in layout.key().enumerate() {
+            if index > 0 {
+                self.sql.push_str(" AND ");
+            }
+            self.name("t.", &column.name);
+            self.sql.push_str(&format!(" = p.k{index}"));
+        }
+    }
+
+    /// Names rows by their keys. For composite keys an OR of ANDs: not every optimizer reads
+    /// `(a, b) IN (…)` as ranges of an index.
+    fn key_in(&mut self) -> Result<(), StoreError> {
+        let layout = self.layout;
+        let columns: Vec<&ColumnInfo> = layout.key().collect();
+        if let [column] = columns[..] {
+            self.name("t.", &column.name);
+            self.sql.push_str(" IN (");
+            for (index, key) in self.keys.iter().enumerate() {
+                self.comma(index);
+                self.value(column, &key.0[0])?;
+            }
+            self.sql.push(')');
+            return Ok(());
+        }
+        for (index, key) in self.keys.iter().enumerate() {
+            self.sql.push_str(if index == 0 { "(" } else { " OR " });
+            for (part, (column, value)) in columns.iter().zip(&key.0).enumerate() {
+                self.sql.push_str(if part == 0 { "(" } else { " AND " });
+                self.name("t.", &column.name);
+                self.sql.push_str(" = ");
+                self.value(column, value)?;
+            }
+            self.sql.push(')');
+        }
+        self.sql.push(')');
+        Ok(())
+    }
+
+    fn columns(&mut self, prefix: &str) {
+        let layout = self.layout;
+        match &layout.table().returning {
+            None => {
+                self.sql.push_str(prefix);
+                self.sql.push('*');
+            }
+            Some(columns) => {
+                for (index, column) in columns.iter().enumerate() {
+                    self.comma(index);
+                    self.name(prefix, column);
+                }
+            }
+        }
+    }
+
+    fn force_index(&mut self, index: &str) {
+        self.sql.push_str("FORCE INDEX (`");
+        self.sql.push_str(&index.replace('`', "``"));
+        self.sql.push_str("`)");
+    }
+
+    fn comma(&mut self, index: usize) {
+        if index > 0 {
+            self.sql.push_str(", ");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! `cargo xtask bench`: a benchmark with the servers it needs.
+
+use anyhow::Result;
+
+use crate::cli::{Bench, BenchArgs};
+use crate::fleet::Fleet;
+use crate::{cargo, command, install, servers};
+
+/// What a benchmark is called, where it is, and what it runs against.
+struct Plan {
+    package: &'static str,
+    name: &'static str,
+    features: &'static str,
+    servers: &'static [&'static str],
+}
+
+const CLAIM: Plan = Plan {
+    package: "sendoff",
+    name: "claim",
+    features: "testkit,postgres,sqlite,mysql",
+    servers: &["postgres15", "postgres18", "mariadb"],
+};
+
+/// Builds the benchmark, starts its servers, runs it, stops them.
+pub(crate) fn run(args: &BenchArgs) -> Result<()> {
+    let plan = match args.bench {
+        Bench::Claim => CLAIM,
+    };
+    let cargo_args = ["bench", "-p", plan.package, "--bench", plan.name, "--features", plan.features];
+    let names: Vec<String> = plan.servers.iter().map(|&name| name.to_owned()).collect();
+    let servers = servers::select(&names)?;
+    // A compiler running beside the servers would spoil nothing yet, but keep them waiting.
+    command::run(cargo::cargo(cargo_args).arg("--no-run"))?;
+    install::install(&servers)?;
+    let fleet = Fleet::start(&servers, args.keep)?;
+    command::run(cargo::cargo(cargo_args).arg("--").args(&args.bench_args).envs(fleet.environment()))
+}

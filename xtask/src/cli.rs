@@ -1,0 +1,137 @@
+//! The command line. What each command does is in the file of its name.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::servers;
+
+/// Tooling for contributors: test servers, the whole test run, tidy checks, benchmarks.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", subcommand_required = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Task,
+}
+
+/// One command each.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Run everything: lints, documentation, tidy checks, and all tests against real servers
+    ///
+    /// Lint steps stop at the first failure; after that every test runs, whatever fails. The last line is
+    /// `N passed, M failed`, with `, K skipped` when tests were skipped; a failed step that is no test
+    /// counts as one failure. Missing Debian packages are installed (as root).
+    #[command(after_help = "Examples:
+  cargo xtask test                                 everything, against every server
+  cargo xtask test --only postgres15,mariadb       only these servers, and only these are required
+  cargo xtask test -- -p sendoff claim             arguments for `cargo test`
+  cargo xtask test -- -p sendoff -- --nocapture    arguments for the test binaries")]
+    Test(TestArgs),
+    /// Start the test servers, print how to reach them, and keep them up until Ctrl-C
+    ///
+    /// Missing Debian packages are installed first (as root).
+    #[command(after_help = "Examples:
+  cargo xtask services                      all; paste what it prints elsewhere
+  cargo xtask services --only postgres15    one server
+  cargo xtask services --install-only       only install what is missing
+  cargo xtask services --check-install      is it all from packages we name?")]
+    Services(ServicesArgs),
+    /// Check what compilers do not: file sizes, names, leftovers, SQL that one dialect lacks
+    #[command(after_help = "Example:
+  cargo xtask tidy")]
+    Tidy,
+    /// Run a benchmark with the servers it needs
+    #[command(after_help = "Examples:
+  cargo xtask bench claim
+  cargo xtask bench claim -- --help    arguments for the benchmark itself")]
+    Bench(BenchArgs),
+}
+
+/// Which servers, and what happens to their directory.
+#[derive(Debug, Args)]
+pub(crate) struct FleetArgs {
+    /// Only these servers (and what they stand in front of)
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new(servers::names()))]
+    pub(crate) only: Vec<String>,
+    /// Keep the servers' data and logs afterwards
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+/// `cargo xtask test`
+#[derive(Debug, Args)]
+pub(crate) struct TestArgs {
+    /// The servers to test against.
+    #[command(flatten)]
+    pub(crate) fleet: FleetArgs,
+    /// Arguments for `cargo test`
+    #[arg(last = true, value_name = "ARGS")]
+    pub(crate) cargo_args: Vec<String>,
+}
+
+/// `cargo xtask services`
+#[derive(Debug, Args)]
+pub(crate) struct ServicesArgs {
+    /// The servers to start.
+    #[command(flatten)]
+    pub(crate) fleet: FleetArgs,
+    /// Install what is missing, start nothing
+    #[arg(long, conflicts_with = "check_install")]
+    pub(crate) install_only: bool,
+    /// Check that every program used belongs to a package that would be installed, start nothing
+    #[arg(long)]
+    pub(crate) check_install: bool,
+}
+
+/// `cargo xtask bench`
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// Which benchmark
+    #[arg(value_enum)]
+    pub(crate) bench: Bench,
+    /// Keep the servers' data and logs afterwards
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Arguments for the benchmark
+    #[arg(last = true, value_name = "ARGS")]
+    pub(crate) bench_args: Vec<String>,
+}
+
+/// The benchmarks there are.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Bench {
+    /// Rows per second and round trips of a claim, on every store
+    Claim,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn names_are_split_and_arguments_passed_on() {
+        let cli = Cli::try_parse_from([
+            "xtask",
+            "test",
+            "--only",
+            "postgres15,mariadb",
+            "--",
+            "-p",
+            "x",
+            "--",
+            "y",
+        ]);
+        let Ok(Cli { command: Task::Test(args) }) = cli else { panic!("not parsed: {cli:?}") };
+        assert_eq!(args.fleet.only, ["postgres15", "mariadb"]);
+        assert_eq!(args.cargo_args, ["-p", "x", "--", "y"]);
+        assert!(Cli::try_parse_from(["xtask", "test", "--only", "oracle"]).is_err());
+    }
+}

@@ -1,0 +1,77 @@
+//! Every test server there is. To add one, write its file and name it in [`ALL`].
+
+mod faketime;
+mod galera;
+mod mariadb;
+mod mariadb_node;
+mod pgbouncer;
+mod postgres15;
+mod postgres18;
+mod postgres_cluster;
+
+use anyhow::{Context, Result};
+
+use crate::server::Server;
+
+/// All of them, a server after the one it stands in front of.
+pub(crate) static ALL: [&dyn Server; 6] = [
+    &postgres15::Postgres15,
+    &postgres18::Postgres18,
+    &mariadb::MariaDb,
+    &galera::Galera,
+    &pgbouncer::PgBouncer,
+    &faketime::FakeTime,
+];
+
+/// The names that `--only` takes.
+pub(crate) fn names() -> Vec<&'static str> {
+    ALL.iter().map(|server| server.name()).collect()
+}
+
+/// The named servers, or all when none is named, with the servers they stand in front of added.
+pub(crate) fn select(only: &[String]) -> Result<Vec<&'static dyn Server>> {
+    let mut wanted: Vec<&str> = only.iter().map(String::as_str).collect();
+    for name in only {
+        let server = ALL
+            .iter()
+            .find(|server| server.name() == name)
+            .with_context(|| format!("there is no server called {name}; there are {}", names().join(", ")))?;
+        wanted.extend(server.behind());
+    }
+    Ok(ALL.into_iter().filter(|server| wanted.is_empty() || wanted.contains(&server.name())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(only: &[&str]) -> Vec<&'static str> {
+        let only: Vec<String> = only.iter().map(|&name| name.to_owned()).collect();
+        select(&only).unwrap().iter().map(|server| server.name()).collect()
+    }
+
+    #[test]
+    fn no_name_means_all() {
+        assert_eq!(selected(&[]), names());
+    }
+
+    #[test]
+    fn a_server_brings_along_the_one_it_stands_in_front_of() {
+        assert_eq!(selected(&["pgbouncer", "mariadb"]), ["postgres15", "mariadb", "pgbouncer"]);
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_known_ones() {
+        let Err(error) = select(&["oracle".to_owned()]) else { panic!("oracle was accepted") };
+        assert!(error.to_string().contains("postgres15, postgres18"));
+    }
+
+    #[test]
+    fn every_server_stands_behind_an_earlier_one() {
+        for (index, server) in ALL.iter().enumerate() {
+            if let Some(before) = server.behind() {
+                assert!(names()[..index].contains(&before), "{} must come after {before}", server.name());
+            }
+        }
+    }
+}

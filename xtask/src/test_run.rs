@@ -1,0 +1,61 @@
+//! `cargo xtask test`: everything that must hold before a change is merged.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+
+use crate::cli::TestArgs;
+use crate::fleet::Fleet;
+use crate::steps::Steps;
+use crate::test_count::TestCount;
+use crate::{cargo, command, install, servers, tidy};
+
+/// Runs all steps and prints the totals as the very last line.
+pub(crate) fn run(args: &TestArgs) -> ExitCode {
+    let mut steps = Steps::default();
+    let mut count = TestCount::default();
+    let result = lint(&mut steps).and_then(|()| test(args, &mut steps, &mut count));
+    // The error itself was printed when its step ended. A step that is no test, or a test binary that died
+    // without a count, is a failure all the same: the last line must never look like a success.
+    if result.is_err() && count.failed == 0 {
+        count.failed = 1;
+    }
+    eprintln!("\n{}", steps.summary());
+    println!("{count}");
+    if count.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What needs no server; stops at the first failure, as the rest would only repeat it.
+fn lint(steps: &mut Steps) -> Result<()> {
+    for (name, mut command) in cargo::lints() {
+        steps.run(&name, || command::run(&mut command))?;
+    }
+    steps.run("tidy", tidy::run)
+}
+
+fn test(args: &TestArgs, steps: &mut Steps, count: &mut TestCount) -> Result<()> {
+    let servers = servers::select(&args.fleet.only)?;
+    steps.run("build tests", || command::run(&mut cargo::build_tests(&args.cargo_args)))?;
+    steps.run("install", || install::install(&servers))?;
+    steps.run("check install", || install::check_origin(&servers))?;
+    let fleet = steps.run("start servers", || Fleet::start(&servers, args.fleet.keep))?;
+    let tested = steps.run("tests", || cargo_test(args, &fleet, count));
+    steps.run("stop servers", || {
+        drop(fleet);
+        Ok(())
+    })?;
+    tested
+}
+
+fn cargo_test(args: &TestArgs, fleet: &Fleet, count: &mut TestCount) -> Result<()> {
+    let mut command = cargo::test(&args.cargo_args);
+    let tested = command::stream(command.envs(fleet.environment()), |line| {
+        count.add_line(line);
+        // Nobody may be listening any more; the tests go on all the same.
+        let _ = std::io::stdout().write_all(line);
+    });
+    tested?;
+    ensure!(count.passed + count.failed > 0, "no test ran: does the filter match anything?");
+    Ok(())
+}
