@@ -63,7 +63,7 @@ pub(crate) fn lints() -> Vec<(String, Command)> {
     lints
 }
 
-/// Builds what [`test`] runs, so that no server waits for a compiler.
+/// Builds what [`test()`] runs, so that no server waits for a compiler.
 pub(crate) fn build_tests(args: &[String]) -> Command {
     let build_args: Vec<&str> = args.iter().map(String::as_str).take_while(|&arg| arg != "--").collect();
     let mut command = cargo(["test"]);

@@ -30,9 +30,12 @@ impl Fleet {
         if keep {
             eprintln!("data and logs stay in {}", fleet.run_dir.path().display());
         }
-        for stands_behind in [false, true] {
-            let wave: Vec<_> =
-                servers.iter().copied().filter(|server| server.behind().is_some() == stands_behind).collect();
+        for has_upstream in [false, true] {
+            let wave: Vec<_> = servers
+                .iter()
+                .copied()
+                .filter(|server| server.upstream().is_some() == has_upstream)
+                .collect();
             let earlier = fleet.waves.first().map_or(&[][..], Vec::as_slice);
             let started = start_wave(&wave, earlier, &fleet.run_dir)?;
             fleet.waves.push(started);
@@ -138,7 +141,116 @@ fn start_one(
                 eprintln!("{}: {PortTaken}, trying others", server.name());
                 attempt += 1;
             }
-            result => return result,
+            Ok(mut running) => {
+                running.nodes.iter_mut().for_each(|node| node.process.mark_up());
+                return Ok(running);
+            }
+            Err(error) => return Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::Command;
+    use std::sync::Mutex;
+    use std::time::{Duration, Instant};
+
+    use nix::sys::signal::Signal;
+
+    use super::*;
+    use crate::process::Process;
+    use crate::requirement::Requirement;
+    use crate::server::Node;
+
+    /// A program that does what a shell script says, in place of a server.
+    struct Script {
+        name: &'static str,
+        /// Run in the server's directory; `ready` is the file that says it is ready.
+        script: &'static str,
+        started: Mutex<Vec<u32>>,
+    }
+
+    impl Script {
+        const fn new(name: &'static str, script: &'static str) -> Script {
+            Script { name, script, started: Mutex::new(Vec::new()) }
+        }
+    }
+
+    impl Server for Script {
+        fn name(&self) -> &'static str {
+            self.name
+        }
+
+        fn requirements(&self) -> Vec<Requirement> {
+            Vec::new()
+        }
+
+        fn start(&self, site: &Site<'_>) -> Result<Running> {
+            let mut command = Command::new("/bin/sh");
+            command.current_dir(site.dir).args(["-c", self.script]);
+            let mut process = Process::spawn(&mut command, site.dir.join("server.log"), Signal::SIGTERM)?;
+            self.started.lock().unwrap().push(process.id());
+            site.await_ready(&mut process, Duration::from_secs(20), || {
+                anyhow::ensure!(site.dir.join("ready").exists(), "not ready");
+                Ok(())
+            })?;
+            let node = Node { process, port: 1, dir: site.dir.to_owned() };
+            let env = vec![("SENDOFF_TEST_SCRIPT", site.dir.display().to_string())];
+            Ok(Running { name: self.name, version: "1".to_owned(), nodes: vec![node], env })
+        }
+    }
+
+    fn all_gone(server: &Script) -> bool {
+        let started = server.started.lock().unwrap();
+        !started.is_empty() && started.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+    }
+
+    #[test]
+    fn a_fleet_tells_where_it_is_and_leaves_nothing_behind() {
+        static GOOD: Script = Script::new("good", "touch ready; exec sleep 1000");
+        let fleet = Fleet::start(&[&GOOD], false).unwrap();
+        let environment = fleet.environment();
+        let dir = environment[0].1.clone();
+        assert_eq!(environment[0].0, "SENDOFF_TEST_SCRIPT");
+        assert_eq!(environment[1], ("SENDOFF_TEST_REQUIRE".to_owned(), "good".to_owned()));
+        assert!(Path::new(&dir).exists());
+        drop(fleet);
+        assert!(all_gone(&GOOD) && !Path::new(&dir).exists());
+    }
+
+    #[test]
+    fn one_failure_stops_the_others_and_shows_the_log() {
+        static GOOD: Script = Script::new("good", "touch ready; exec sleep 1000");
+        static SLOW: Script = Script::new("slow", "exec sleep 1000");
+        static BROKEN: Script = Script::new("broken", "sleep 0.3; echo the disk is on fire; exit 3");
+        let started_at = Instant::now();
+        let Err(error) = Fleet::start(&[&GOOD, &SLOW, &BROKEN], false) else { panic!("it started") };
+        let error = format!("{error:#}");
+        assert!(error.contains("cannot start broken: it ended (exit status: 3)"), "{error}");
+        assert!(error.contains("the disk is on fire") && !error.contains("slow"), "{error}");
+        assert!(all_gone(&GOOD) && all_gone(&SLOW) && all_gone(&BROKEN));
+        assert!(started_at.elapsed() < Duration::from_secs(10), "nobody waits for the slow one");
+    }
+
+    #[test]
+    fn a_taken_port_is_tried_again_in_a_fresh_directory() {
+        // The directory of the second attempt has a number, which makes this script succeed.
+        static UNLUCKY: Script = Script::new(
+            "unlucky",
+            r#"case "$PWD" in *-2) touch ready; exec sleep 1000;; esac; echo "bind(): Address already in use"; exit 1"#,
+        );
+        let fleet = Fleet::start(&[&UNLUCKY], false).unwrap();
+        assert_eq!(UNLUCKY.started.lock().unwrap().len(), 2);
+        assert_eq!(fleet.running().count(), 1);
+    }
+
+    #[test]
+    fn a_port_that_is_always_taken_is_an_error() {
+        static HOPELESS: Script = Script::new("hopeless", r#"echo "bind(): Address already in use"; exit 1"#);
+        let Err(error) = Fleet::start(&[&HOPELESS], false) else { panic!("it started") };
+        assert!(format!("{error:#}").contains("its port was taken by another program"));
+        assert_eq!(HOPELESS.started.lock().unwrap().len(), ATTEMPTS_MAX);
     }
 }

@@ -29,10 +29,16 @@ use anyhow::Result;
 use clap::Parser;
 
 use crate::cli::{Cli, Task};
+use crate::interrupt::Interrupted;
 
 fn main() -> ExitCode {
     match run(&Cli::parse()) {
         Ok(code) => code,
+        // Asked for, so nothing to explain; 130 is what shells report for a program ended by Ctrl-C.
+        Err(error) if error.is::<Interrupted>() => {
+            eprintln!("{Interrupted}: everything that was started is stopped");
+            ExitCode::from(130)
+        }
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE

@@ -17,7 +17,12 @@ use nix::unistd::Pid;
 use crate::command::{indented_tail, show};
 
 /// How long a server may take over its own shutdown before it is killed.
-const STOP_GRACE: Duration = Duration::from_secs(20);
+const STOP_GRACE: Duration = Duration::from_secs(15);
+/// The same for one that is still starting: it has nothing to lose, and a cluster node that is waiting for
+/// its data does not listen to a polite signal.
+const STARTING_GRACE: Duration = Duration::from_secs(2);
+/// How many early error lines are shown beside the end of a log.
+const ERROR_LINES_MAX: usize = 5;
 const POLL: Duration = Duration::from_millis(20);
 
 /// A running server; dropping it stops it.
@@ -25,6 +30,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub(crate) struct Process {
     child: Child,
     stop_signal: Signal,
+    grace: Duration,
     log: PathBuf,
 }
 
@@ -42,7 +48,12 @@ impl Process {
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start `{}`", show(command)))?;
-        Ok(Process { child, stop_signal, log })
+        Ok(Process { child, stop_signal, grace: STARTING_GRACE, log })
+    }
+
+    /// It is up and in use: from now on it is given the time to end in an orderly way.
+    pub(crate) fn mark_up(&mut self) {
+        self.grace = STOP_GRACE;
     }
 
     /// The process id, for people.
@@ -60,9 +71,22 @@ impl Process {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    /// The end of the log, set off for an error message.
+    /// The first errors in the log and its end, set off for an error message.
     pub(crate) fn log_tail(&self) -> String {
-        format!("last lines of {}:\n{}", self.log.display(), indented_tail(&self.log_text()))
+        let text = self.log_text();
+        let tail = indented_tail(&text);
+        let is_error = |line: &str| line.contains("ERROR") || line.contains("FATAL");
+        let early: String = text
+            .lines()
+            .filter(|line| is_error(line) && !tail.contains(line))
+            .take(ERROR_LINES_MAX)
+            .map(|line| format!("    {line}\n"))
+            .collect();
+        let log = self.log.display();
+        match early.is_empty() {
+            true => format!("last lines of {log}:\n{tail}"),
+            false => format!("first errors in {log}:\n{early}  last lines:\n{tail}"),
+        }
     }
 
     /// Asks it to stop, waits, and kills its process group when it takes too long.
@@ -74,13 +98,15 @@ impl Process {
         }
         let _ = kill(pid, self.stop_signal);
         let asked_at = Instant::now();
-        while asked_at.elapsed() < STOP_GRACE {
+        while asked_at.elapsed() < self.grace {
             if !matches!(self.exited(), Ok(None)) {
                 return;
             }
             thread::sleep(POLL);
         }
-        eprintln!("xtask: process {pid} did not stop within {} s: killing it", STOP_GRACE.as_secs());
+        if self.grace == STOP_GRACE {
+            eprintln!("xtask: process {pid} did not stop within {} s: killing it", STOP_GRACE.as_secs());
+        }
         let _ = killpg(pid, Signal::SIGKILL);
         let _ = self.child.wait();
     }

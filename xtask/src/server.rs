@@ -12,8 +12,14 @@ use crate::interrupt;
 use crate::process::Process;
 use crate::requirement::Requirement;
 
-/// Lines by which servers report a port that somebody else has.
-const PORT_TAKEN: [&str; 2] = ["Address already in use", "has been taken"];
+/// How servers report a port that somebody else has.
+const PORT_TAKEN: [&str; 3] = [
+    "Address already in use",
+    // Galera's replication thread, when it gives up on its port faster than its starter looks at it.
+    "Failed to read thread schedparams",
+    // The state transfer's rsync, which keeps the reason to itself.
+    "rsync or stunnel daemon",
+];
 const POLL: Duration = Duration::from_millis(100);
 
 /// Something the tests need: a database, a pooler, or a library without a process of its own.
@@ -24,8 +30,8 @@ pub(crate) trait Server: Sync {
     /// What must be installed.
     fn requirements(&self) -> Vec<Requirement>;
 
-    /// A server that must be running first.
-    fn behind(&self) -> Option<&'static str> {
+    /// The server it stands in front of, which must be running first.
+    fn upstream(&self) -> Option<&'static str> {
         None
     }
 

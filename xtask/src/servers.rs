@@ -36,7 +36,7 @@ pub(crate) fn select(only: &[String]) -> Result<Vec<&'static dyn Server>> {
             .iter()
             .find(|server| server.name() == name)
             .with_context(|| format!("there is no server called {name}; there are {}", names().join(", ")))?;
-        wanted.extend(server.behind());
+        wanted.extend(server.upstream());
     }
     Ok(ALL.into_iter().filter(|server| wanted.is_empty() || wanted.contains(&server.name())).collect())
 }
@@ -67,9 +67,9 @@ mod tests {
     }
 
     #[test]
-    fn every_server_stands_behind_an_earlier_one() {
+    fn every_server_has_upstream_an_earlier_one() {
         for (index, server) in ALL.iter().enumerate() {
-            if let Some(before) = server.behind() {
+            if let Some(before) = server.upstream() {
                 assert!(names()[..index].contains(&before), "{} must come after {before}", server.name());
             }
         }

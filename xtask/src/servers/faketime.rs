@@ -1,7 +1,8 @@
 //! libfaketime: no server, but a library that tests preload to set a process's clock hours off.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
+use crate::account::Account;
 use crate::command;
 use crate::requirement::{Need, Requirement};
 use crate::server::{Running, Server, Site};
@@ -25,17 +26,13 @@ impl Server for FakeTime {
     fn start(&self, site: &Site<'_>) -> Result<Running> {
         let library = LIBRARY.locate()?;
         let year = command::capture(
-            crate::account::Account::Ourselves
+            Account::Ourselves
                 .command(&DATE.locate()?, site.dir)
                 .env("LD_PRELOAD", &library)
                 .env("FAKETIME", "@2001-02-03 04:05:06")
                 .arg("+%Y"),
         )?;
-        anyhow::ensure!(
-            year.trim() == "2001",
-            "{} does not change the clock: `date` says {year}",
-            library.display()
-        );
+        ensure!(year.trim() == "2001", "{} does not change the clock: `date` says {year}", library.display());
         Ok(Running {
             name: self.name(),
             version: "-".to_owned(),

@@ -33,7 +33,7 @@ impl Server for PgBouncer {
         std::iter::once(Requirement::new(PROGRAM, "pgbouncer")).chain(CLIENT_REQUIREMENTS).collect()
     }
 
-    fn behind(&self) -> Option<&'static str> {
+    fn upstream(&self) -> Option<&'static str> {
         Some(UPSTREAM)
     }
 

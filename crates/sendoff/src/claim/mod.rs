@@ -21,11 +21,9 @@ use std::future::Future;
 pub use ident::{IDENT_BYTES_MAX, Ident, IdentError, TableName};
 pub use predicate::{Column, Op, Predicate, col};
 pub use record::{FromRecord, Key, Record};
-pub use spec::{Assignment, ClaimSpec, ClaimSpecBuilder, Direction, Nulls, Order};
+pub use spec::{Assignment, Change, ClaimSpec, ClaimSpecBuilder, Direction, Nulls, Order};
 pub use table::{EpochUnit, Table};
 pub use value::{Timestamp, Value, now, now_minus, now_plus};
-
-pub(crate) use spec::Change;
 
 use crate::error::StoreError;
 
@@ -83,11 +81,19 @@ pub trait Claimable: Send + Sync {
     }
 }
 
+/// The floor looks again so often when others took all it had found.
+const ROUNDS_MAX: usize = 8;
+
+/// So many rows lost in a row mean that others are working down the same list.
+const LOSSES_MAX: usize = 2;
+
 /// The floor: [`find`](Claimable::find), then one guarded [`claim_one`](Claimable::claim_one) for
 /// each row found. Free-standing, so that every store can be tested on it whatever its fast path is.
 ///
-/// Claimers that found the same rows start at different ones of them, so that they do not chase
-/// each other down the list; what each wins is returned in order all the same.
+/// Undisturbed it claims the first `limit` rows, in 1 + N trips. Claimers that found the same rows start
+/// at different ones of them, and stop where they meet each other: to lose every row to
+/// whoever is ahead costs as many trips as to win it. Who won some returns with those, in order; who won
+/// none looks again, a bounded number of times.
 ///
 /// # Errors
 /// Only if nothing was won: rows that were won before a failure are handed over, since they are
@@ -99,21 +105,42 @@ pub async fn claim_portable<C: Claimable + ?Sized>(
     if spec.limit() == 0 {
         return Ok(Vec::new());
     }
-    let found = store.find(spec).await?;
-    if found.is_empty() {
-        return Ok(Vec::new());
+    for _ in 0..ROUNDS_MAX {
+        let found = store.find(spec).await?;
+        if found.is_empty() {
+            break;
+        }
+        let won = claim_found(store, spec, &found).await?;
+        if !won.is_empty() {
+            return Ok(won);
+        }
     }
+    Ok(Vec::new())
+}
+
+async fn claim_found<C: Claimable + ?Sized>(
+    store: &C,
+    spec: &ClaimSpec,
+    found: &[C::Id],
+) -> Result<Vec<C::Row>, StoreError> {
     let start = fastrand::usize(..found.len());
     let mut won: Vec<(usize, C::Row)> = Vec::with_capacity(found.len());
+    let mut losses = 0;
     for position in (start..found.len()).chain(0..start) {
         match store.claim_one(spec, &found[position]).await {
-            Ok(Some(row)) => won.push((position, row)),
-            Ok(None) => {}
+            Ok(Some(row)) => {
+                won.push((position, row));
+                losses = 0;
+            }
+            Ok(None) => losses += 1,
             Err(error) if won.is_empty() => return Err(error),
             Err(error) => {
                 tracing::warn!(%error, rows = won.len(), "claim broke off; handing over what was won");
                 break;
             }
+        }
+        if losses == LOSSES_MAX {
+            break;
         }
     }
     won.sort_unstable_by_key(|(position, _)| *position);

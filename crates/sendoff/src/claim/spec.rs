@@ -32,22 +32,29 @@ pub enum Direction {
 
 /// One column of the order in which rows are taken and returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Order {
-    pub(crate) column: Ident,
-    pub(crate) direction: Direction,
-    pub(crate) nulls: Nulls,
+    /// The column.
+    pub column: Ident,
+    /// Which way.
+    pub direction: Direction,
+    /// Where NULL goes.
+    pub nulls: Nulls,
 }
 
 /// What a claim writes to one column.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Assignment {
-    pub(crate) column: Ident,
-    pub(crate) change: Change,
+    /// The column.
+    pub column: Ident,
+    /// What becomes of it.
+    pub change: Change,
 }
 
 /// See [`Assignment`].
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Change {
+pub enum Change {
     /// This value.
     To(Value),
     /// The column's own value plus this; NULL counts as 0.

@@ -8,13 +8,14 @@ mod server;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
-use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlPool, MySqlPoolOptions, MySqlRow};
+use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlPool, MySqlRow};
 use sqlx::{Arguments as _, AssertSqlSafe, FromRow, MySqlConnection, Row as _};
 
 use self::index::Index;
 use super::sql::{
-    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, in_picked_order, key, retry,
+    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, in_picked_order, key, pool_options, retry,
 };
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::{StoreError, StoreErrorKind};
@@ -55,6 +56,7 @@ const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANS
 pub struct MysqlDatabase {
     pool: MySqlPool,
     server: Arc<Server>,
+    patience: Duration,
 }
 
 impl MysqlDatabase {
@@ -66,7 +68,7 @@ impl MysqlDatabase {
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let options: MySqlConnectOptions =
             url.parse().map_err(|error| errors::convert("connect", "database", error))?;
-        let pool = MySqlPoolOptions::new()
+        let pool = pool_options()
             .max_connections(16)
             .connect_with(options)
             .await
@@ -83,12 +85,19 @@ impl MysqlDatabase {
         if let Some(warning) = server.topology().warning() {
             tracing::warn!("{warning}");
         }
-        Ok(Self { pool, server: Arc::new(server) })
+        Ok(Self { pool, server: Arc::new(server), patience: PATIENCE })
     }
 
     /// What answers at the other end, and what is supported there.
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// How long contention is retried before a claim answers `Contended`; 10 seconds if not said.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Opens a table, after checking that it has the columns and the key that `table` names.
@@ -260,7 +269,7 @@ where
     async fn find(&self, spec: &ClaimSpec) -> Result<Vec<Key>, StoreError> {
         let statement = self.renderer(spec)?.fill(include_str!("find.sql"))?;
         let convert = |error| errors::convert("find", &self.subject, error);
-        let rows = retry("find", &self.subject, PATIENCE, || async {
+        let rows = retry("find", &self.subject, self.database.patience, || async {
             let mut connection = self.database.pool.acquire().await.map_err(convert)?;
             self.fetch("find", &mut connection, &statement).await
         })
@@ -269,7 +278,7 @@ where
     }
 
     async fn claim_one(&self, spec: &ClaimSpec, id: &Key) -> Result<Option<R>, StoreError> {
-        retry("claim", &self.subject, PATIENCE, || self.claim_one_once(spec, id)).await
+        retry("claim", &self.subject, self.database.patience, || self.claim_one_once(spec, id)).await
     }
 
     /// Five trips whatever the limit: begin, lock, mark, read, commit.
@@ -278,7 +287,7 @@ where
             return Ok(Vec::new());
         }
         let lock = self.lock_statement(spec)?;
-        retry("claim", &self.subject, PATIENCE, || self.claim_once(spec, &lock)).await
+        retry("claim", &self.subject, self.database.patience, || self.claim_once(spec, &lock)).await
     }
 }
 

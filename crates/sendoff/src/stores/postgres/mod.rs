@@ -7,11 +7,12 @@ mod rows;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
-use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions, PgRow};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgRow};
 use sqlx::{Arguments as _, AssertSqlSafe, Connection as _, FromRow, Row as _};
 
-use super::sql::{Bind, Dialect, Layout, PATIENCE, Plan, Renderer, Statement, key, retry};
+use super::sql::{Bind, Dialect, Layout, PATIENCE, Plan, Renderer, Statement, key, pool_options, retry};
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::{StoreError, StoreErrorKind};
 
@@ -44,6 +45,7 @@ pub use pooler::Pooler;
 pub struct PostgresDatabase {
     pool: PgPool,
     pooler: Pooler,
+    patience: Duration,
 }
 
 impl PostgresDatabase {
@@ -70,7 +72,7 @@ impl PostgresDatabase {
             // parameter is one that poolers refuse.
             Pooler::Transaction => options.statement_cache_capacity(0).extra_float_digits(None),
         };
-        let pool = PgPoolOptions::new()
+        let pool = pool_options()
             .max_connections(16)
             .connect_with(options)
             .await
@@ -86,7 +88,14 @@ impl PostgresDatabase {
         if pooler == Pooler::None {
             pooler::refuse_undeclared(&pool).await?;
         }
-        Ok(Self { pool, pooler })
+        Ok(Self { pool, pooler, patience: PATIENCE })
+    }
+
+    /// How long contention is retried before a claim answers `Contended`; 10 seconds if not said.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Opens a table, after checking that it has the columns and the key that `table` names.
@@ -163,7 +172,7 @@ impl<R> PostgresTable<R> {
     }
 
     async fn run(&self, op: &'static str, statement: &Statement) -> Result<Vec<PgRow>, StoreError> {
-        retry(op, &self.subject, PATIENCE, || self.database.run(op, &self.subject, statement)).await
+        retry(op, &self.subject, self.database.patience, || self.database.run(op, &self.subject, statement)).await
     }
 
     /// How the server would run this claim now. Claims nothing.

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::sqlite::{
-    SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow,
+    SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqliteRow,
     SqliteSynchronous,
 };
 use sqlx::{Arguments as _, AssertSqlSafe, FromRow, Row as _, SqliteConnection};
 use tokio::sync::Mutex;
 
 use super::sql::{
-    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, in_picked_order, key, retry,
+    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, in_picked_order, key, pool_options, retry,
 };
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::StoreError;
@@ -56,6 +56,7 @@ pub struct SqliteDatabase {
     /// One writer at a time in this process. SQLite has one writer anyway, and its own queue for it is
     /// unfair: whoever sleeps longest is passed over.
     writer: Arc<Mutex<()>>,
+    patience: Duration,
 }
 
 impl SqliteDatabase {
@@ -74,7 +75,7 @@ impl SqliteDatabase {
             .busy_timeout(BUSY_TIMEOUT);
         let connect = || async {
             // The switch to the write-ahead log needs the file for itself for a moment.
-            SqlitePoolOptions::new()
+            pool_options()
                 .max_connections(8)
                 .connect_with(options.clone())
                 .await
@@ -94,7 +95,14 @@ impl SqliteDatabase {
             .await
             .map_err(|error| errors::convert("connect", "database", error))?;
         layout::check_version(&version)?;
-        Ok(Self { pool, writer: Arc::new(Mutex::new(())) })
+        Ok(Self { pool, writer: Arc::new(Mutex::new(())), patience: PATIENCE })
+    }
+
+    /// How long contention is retried before a claim answers `Contended`; 10 seconds if not said.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Opens a table, after checking that it has the columns and the key that `table` names.
@@ -238,7 +246,7 @@ where
 
     async fn find(&self, spec: &ClaimSpec) -> Result<Vec<Key>, StoreError> {
         let statement = self.renderer(spec)?.fill(include_str!("find.sql"))?;
-        let rows = retry("find", &self.subject, PATIENCE, || async {
+        let rows = retry("find", &self.subject, self.database.patience, || async {
             let mut connection = self.acquire("find").await?;
             self.fetch("find", &mut connection, &statement).await
         })
@@ -249,7 +257,7 @@ where
     async fn claim_one(&self, spec: &ClaimSpec, id: &Key) -> Result<Option<R>, StoreError> {
         let keys = std::slice::from_ref(id);
         let statement = self.renderer(spec)?.keys(keys).fill(include_str!("claim_one.sql"))?;
-        retry("claim", &self.subject, PATIENCE, || self.claim_one_once(&statement)).await
+        retry("claim", &self.subject, self.database.patience, || self.claim_one_once(&statement)).await
     }
 
     /// One IMMEDIATE transaction.
@@ -257,6 +265,6 @@ where
         if spec.limit() == 0 {
             return Ok(Vec::new());
         }
-        retry("claim", &self.subject, PATIENCE, || self.claim_once(spec)).await
+        retry("claim", &self.subject, self.database.patience, || self.claim_once(spec)).await
     }
 }

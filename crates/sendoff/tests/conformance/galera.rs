@@ -1,0 +1,98 @@
+//! Claimers on two nodes of a cluster at once. Nobody should deploy that; it must be safe all the same.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use sendoff::claim::{Claimable, Record, Value};
+use sendoff::stores::mysql::{MysqlDatabase, MysqlTable, Topology};
+use sendoff::testkit::{Claimer, Floor, Shape, drain, verify_claims};
+use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
+use sqlx::Executor as _;
+
+use crate::harness;
+use crate::servers::Server;
+use crate::trial;
+
+const ROWS: i64 = 2_000;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let server = Some(Server::Galera);
+    vec![
+        trial("galera::the_cluster_is_recognised".to_owned(), server, the_cluster_is_recognised),
+        trial("galera::fast::claimers_on_both_nodes_share_nothing".to_owned(), server, || race(|table| table)),
+        trial("galera::floor::claimers_on_both_nodes_share_nothing".to_owned(), server, || race(Floor)),
+    ]
+}
+
+async fn the_cluster_is_recognised() {
+    for node in 0..2 {
+        let database = MysqlDatabase::connect(&Server::Galera.url_of(node)).await.unwrap();
+        assert_eq!(database.server().topology(), &Topology::Galera { nodes: 2 });
+        let warning = database.server().topology().warning().unwrap();
+        assert!(warning.contains("one writer node"), "{warning}");
+    }
+}
+
+/// A host's connections that wait until the node has caught up with the other.
+async fn host(node: usize) -> MySqlPool {
+    MySqlPoolOptions::new()
+        .after_connect(|connection, _| {
+            Box::pin(async move { connection.execute("SET SESSION wsrep_sync_wait = 1").await.map(drop) })
+        })
+        .connect(&Server::Galera.url_of(node))
+        .await
+        .unwrap()
+}
+
+async fn race<T, Wrap>(wrap: Wrap)
+where
+    T: Claimable<Row = Record> + Clone + 'static,
+    Wrap: Fn(MysqlTable<Record>) -> T,
+{
+    let shape = Shape::jobs("galera");
+    let hosts = [host(0).await, host(1).await];
+    harness::mysql::create(&hosts[0], &shape).await;
+    let rows: Vec<Vec<Value>> = (1..=ROWS).map(|id| Shape::job(id, id)).collect();
+    harness::mysql::fill(&hosts[0], &shape, &rows).await;
+    // The other node has the rows too before the race begins.
+    assert_eq!(harness::mysql::rows(&hosts[1], &shape).await.len(), rows.len());
+
+    let total = Arc::new(AtomicUsize::new(0));
+    let mut running = Vec::new();
+    for node in 0..2 {
+        let database =
+            MysqlDatabase::connect(&Server::Galera.url_of(node)).await.unwrap().patience(Duration::from_secs(60));
+        for number in 0..3 {
+            let table = wrap(database.table::<Record>(shape.description()).await.unwrap());
+            let (name, total) = (shape.table.clone(), Arc::clone(&total));
+            running.push(tokio::spawn(async move {
+                let claimer = Claimer { owner: format!("node{node}-{number}"), batch: 20 };
+                let goal = usize::try_from(ROWS).unwrap();
+                let ids =
+                    drain(&table, &name, &claimer, |got| total.fetch_add(got, Ordering::SeqCst) + got >= goal).await;
+                (claimer.owner, ids)
+            }));
+        }
+    }
+    let mut claims = Vec::new();
+    for claimer in running {
+        claims.push(claimer.await.unwrap());
+    }
+    for host in &hosts {
+        verify_claims(&shape, &harness::mysql::rows(host, &shape).await, &claims);
+    }
+    let on_node =
+        |node: &str| claims.iter().filter(|(owner, _)| owner.starts_with(node)).map(|(_, ids)| ids.len()).sum::<usize>();
+    let (first, second) = (on_node("node0"), on_node("node1"));
+    let conflicts: i64 = conflicts(&hosts[0]).await + conflicts(&hosts[1]).await;
+    println!("{first} rows on one node, {second} on the other, {conflicts} certification conflicts so far");
+}
+
+/// Transactions that lost against another node since the servers started.
+async fn conflicts(host: &MySqlPool) -> i64 {
+    let sql = "SELECT CAST(SUM(VARIABLE_VALUE) AS SIGNED) FROM information_schema.GLOBAL_STATUS \
+               WHERE VARIABLE_NAME IN ('WSREP_LOCAL_CERT_FAILURES', 'WSREP_LOCAL_BF_ABORTS')";
+    sqlx::query_scalar(sql).fetch_one(host).await.unwrap()
+}

@@ -1,0 +1,49 @@
+//! Tables in memory.
+
+use sendoff::claim::{Record, Value};
+use sendoff::stores::memory::{MemoryDatabase, MemoryTable};
+use sendoff::testkit::{ClaimHarness, Shape};
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+pub(crate) struct Memory {
+    database: MemoryDatabase,
+    tables: Mutex<HashMap<String, MemoryTable<Record>>>,
+}
+
+impl Memory {
+    pub(crate) fn new() -> Self {
+        Self { database: MemoryDatabase::new(), tables: Mutex::default() }
+    }
+
+    fn table(&self, shape: &Shape) -> MemoryTable<Record> {
+        self.tables.lock().unwrap()[&shape.table.to_string()].clone()
+    }
+}
+
+impl ClaimHarness for Memory {
+    type Table = MemoryTable<Record>;
+
+    async fn create(&self, shape: &Shape) -> Self::Table {
+        let names: Vec<&str> = shape.columns.iter().map(|column| column.name.as_str()).collect();
+        let table = self.database.create(shape.description(), &names).unwrap();
+        self.tables.lock().unwrap().insert(shape.table.to_string(), table.clone());
+        table
+    }
+
+    async fn insert(&self, shape: &Shape, rows: &[Vec<Value>]) {
+        let named: Vec<Vec<(&str, Value)>> = rows
+            .iter()
+            .map(|row| shape.columns.iter().map(|column| column.name.as_str()).zip(row.iter().cloned()).collect())
+            .collect();
+        self.table(shape).insert(&named).unwrap();
+    }
+
+    async fn rows(&self, shape: &Shape) -> Vec<Record> {
+        self.table(shape).rows()
+    }
+
+    fn nulls_first(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,71 @@
+//! How the suite's tables are made in each store.
+
+pub(crate) mod memory;
+pub(crate) mod mysql;
+pub(crate) mod postgres;
+pub(crate) mod sqlite;
+
+use sendoff::claim::{Ident, Timestamp, Value};
+use sendoff::testkit::Shape;
+
+/// Quotes a name with this quote.
+pub(crate) fn quote(name: &str, quote: char) -> String {
+    let doubled = name.replace(quote, &format!("{quote}{quote}"));
+    format!("{quote}{doubled}{quote}")
+}
+
+/// `CREATE TABLE` with its primary key, and the index if there is one. `kind` names a column's type.
+pub(crate) fn ddl(shape: &Shape, mark: char, kind: impl Fn(&sendoff::testkit::ShapeColumn) -> &'static str) -> Vec<String> {
+    let name = |ident: &Ident| quote(ident.as_str(), mark);
+    let mut parts: Vec<String> = shape
+        .columns
+        .iter()
+        .map(|column| {
+            let null = if column.is_key { "NOT NULL" } else { "NULL" };
+            format!("{} {} {null}", quote(&column.name, mark), kind(column))
+        })
+        .collect();
+    let key: Vec<String> = shape.columns.iter().filter(|c| c.is_key).map(|c| quote(&c.name, mark)).collect();
+    parts.push(format!("PRIMARY KEY ({})", key.join(", ")));
+    let table = name(shape.table.name());
+    let mut statements = vec![format!("CREATE TABLE {table} ({})", parts.join(", "))];
+    if !shape.index.is_empty() {
+        let columns: Vec<String> = shape.index.iter().map(|column| quote(column, mark)).collect();
+        let index = quote(&format!("i{:08x}", fastrand::u32(..)), mark);
+        statements.push(format!("CREATE INDEX {index} ON {table} ({})", columns.join(", ")));
+    }
+    statements
+}
+
+/// `SELECT *` in key order.
+pub(crate) fn select_all(shape: &Shape, mark: char) -> String {
+    let key: Vec<String> = shape.columns.iter().filter(|c| c.is_key).map(|c| quote(&c.name, mark)).collect();
+    format!("SELECT * FROM {} ORDER BY {}", quote(shape.table.name().as_str(), mark), key.join(", "))
+}
+
+/// `INSERT` of so many rows; `placeholder` names the n-th value, counted from 1.
+pub(crate) fn insert(shape: &Shape, mark: char, rows: usize, placeholder: impl Fn(usize) -> String) -> String {
+    let width = shape.columns.len();
+    let columns: Vec<String> = shape.columns.iter().map(|column| quote(&column.name, mark)).collect();
+    let tuples: Vec<String> = (0..rows)
+        .map(|row| {
+            let values: Vec<String> = (0..width).map(|column| placeholder(row * width + column + 1)).collect();
+            format!("({})", values.join(", "))
+        })
+        .collect();
+    let table = quote(shape.table.name().as_str(), mark);
+    format!("INSERT INTO {table} ({}) VALUES {}", columns.join(", "), tuples.join(", "))
+}
+
+/// So many rows fit into one INSERT whatever the database.
+pub(crate) const ROWS_PER_INSERT: usize = 1_000;
+
+/// A moment as the drivers take it.
+pub(crate) fn moment(at: Timestamp) -> sqlx::types::time::OffsetDateTime {
+    sqlx::types::time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(at.as_micros()) * 1_000).unwrap()
+}
+
+/// The suite inserts what it made itself.
+pub(crate) fn unexpected(value: &Value) -> ! {
+    panic!("the suite does not insert {}", value.kind())
+}

@@ -1,0 +1,96 @@
+//! Every store against the suite of `sendoff::testkit`, on its fast path and on the floor, and what
+//! only one database can be asked.
+//!
+//! Memory and SQLite need nothing. A server is tested when its variable names one; `cargo xtask test`
+//! starts them all and requires them. What has no server is listed as ignored, with its name.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod claimer;
+mod examples;
+mod galera;
+mod harness;
+mod mariadb;
+mod pgbouncer;
+mod postgres;
+mod processes;
+mod servers;
+mod sqlite;
+mod two_methods;
+
+use std::future::Future;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Trial};
+use sendoff::testkit::{ClaimHarness, Floor, claim_suite};
+
+use self::servers::Server;
+
+fn main() -> ExitCode {
+    // The races between processes start this program again as one of the claimers.
+    if claimer::is_wanted() {
+        return claimer::run();
+    }
+    let arguments = Arguments::from_args();
+    servers::report_missing();
+    let mut trials = Vec::new();
+    suite(&mut trials, "memory", None, || async { harness::memory::Memory::new() });
+    suite(&mut trials, "sqlite", None, harness::sqlite::open);
+    for server in [Server::Postgres15, Server::Postgres18] {
+        suite(&mut trials, server.name(), Some(server), move || harness::postgres::open(server));
+    }
+    suite(&mut trials, "pgbouncer", Some(Server::Pgbouncer), harness::postgres::open_pooled);
+    suite(&mut trials, "mariadb", Some(Server::Mariadb), || harness::mysql::open(Server::Mariadb));
+    // Its fast path is the floor.
+    trials.extend(claim_suite().into_iter().map(|case| {
+        let run = move || async move { (case.run)(Arc::new(two_methods::TwoMethods::default())).await };
+        trial(format!("two_methods::{}", case.name), None, run)
+    }));
+    for more in [
+        sqlite::trials(),
+        postgres::trials(),
+        pgbouncer::trials(),
+        mariadb::trials(),
+        galera::trials(),
+        processes::trials(),
+        examples::trials(),
+    ] {
+        trials.extend(more);
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// The whole suite for one store, twice.
+fn suite<H, Open, Opening>(trials: &mut Vec<Trial>, store: &str, server: Option<Server>, open: Open)
+where
+    H: ClaimHarness,
+    Open: Fn() -> Opening + Clone + Send + 'static,
+    Opening: Future<Output = H> + Send,
+{
+    for case in claim_suite::<H>() {
+        let open = open.clone();
+        let name = format!("{store}::fast::{}", case.name);
+        trials.push(trial(name, server, move || async move { (case.run)(Arc::new(open().await)).await }));
+    }
+    for case in claim_suite::<Floor<H>>() {
+        let open = open.clone();
+        let name = format!("{store}::floor::{}", case.name);
+        trials.push(trial(name, server, move || async move { (case.run)(Arc::new(Floor(open().await))).await }));
+    }
+}
+
+/// One test with a runtime of its own; ignored if its server is neither there nor required.
+fn trial<Run, Running>(name: String, server: Option<Server>, run: Run) -> Trial
+where
+    Run: FnOnce() -> Running + Send + 'static,
+    Running: Future<Output = ()> + Send,
+{
+    let ignored = server.is_some_and(|server| server.is_missing() && !server.is_required());
+    Trial::test(name, move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build()?;
+        runtime.block_on(run());
+        Ok(())
+    })
+    .with_ignored_flag(ignored)
+}
