@@ -332,7 +332,7 @@ async fn tables_that_cannot_be_claimed_from_are_refused(server: Server) {
     assert!(refusal("id", "no_such_table".to_owned()).await.contains("no such table"));
     assert!(refusal("id", name.clone()).await.contains("not unique"));
     assert!(refusal("note", name.clone()).await.contains("may be null"));
-    assert!(refusal("note", name.clone()).await.contains("did you mean `note`"));
+    assert!(refusal("nota", name.clone()).await.contains("did you mean `note`"));
     let ddl = format!("CREATE UNIQUE INDEX ON {name} (id) WHERE note IS NOT NULL");
     host.host.execute(AssertSqlSafe(ddl)).await.unwrap();
     assert!(refusal("id", name.clone()).await.contains("not unique"), "a partial index identifies some rows only");

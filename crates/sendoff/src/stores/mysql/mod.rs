@@ -15,12 +15,15 @@ use sqlx::{Arguments as _, AssertSqlSafe, FromRow, MySqlConnection, Row as _};
 
 use self::index::Index;
 use super::sql::{
-    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, in_picked_order, key, pool_options, retry,
+    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, connect, in_picked_order, key, retry,
 };
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::{StoreError, StoreErrorKind};
 
 pub use server::{Server, Topology};
+
+/// Claimers beyond this many wait for each other.
+const CONNECTIONS_MAX: u32 = 16;
 
 /// Under REPEATABLE READ a claim would lock the gaps between rows, and with them the host's inserts.
 /// Both in one trip.
@@ -68,9 +71,7 @@ impl MysqlDatabase {
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let options: MySqlConnectOptions =
             url.parse().map_err(|error| errors::convert("connect", "database", error))?;
-        let pool = pool_options()
-            .max_connections(16)
-            .connect_with(options)
+        let pool = connect(options, CONNECTIONS_MAX)
             .await
             .map_err(|error| errors::convert("connect", "database", error))?;
         Self::from_pool(pool).await

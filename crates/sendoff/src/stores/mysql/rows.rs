@@ -2,7 +2,7 @@
 
 use sqlx::mysql::MySqlRow;
 use sqlx::types::time::PrimitiveDateTime;
-use sqlx::{FromRow, Row as _, TypeInfo as _, ValueRef as _};
+use sqlx::{FromRow, MySql, Row as _, Type, TypeInfo as _, ValueRef as _};
 
 use super::super::sql::{record, timestamp};
 use crate::claim::{Key, Record, Value};
@@ -39,15 +39,14 @@ pub(super) fn value(row: &MySqlRow, index: usize) -> Result<Value, sqlx::Error> 
             Value::Timestamp(timestamp(row.try_get_unchecked::<PrimitiveDateTime, _>(index)?.assume_utc()))
         }
         "JSON" => Value::Json(row.try_get(index)?),
-        "BINARY" | "VARBINARY" | "TINYBLOB" | "BLOB" | "MEDIUMBLOB" | "LONGBLOB" => {
-            Value::Bytes(row.try_get_unchecked(index)?)
-        }
         unsigned if unsigned.ends_with("UNSIGNED") => {
             let number: u64 = row.try_get_unchecked(index)?;
             let number = i64::try_from(number).map_err(|error| sqlx::Error::Decode(error.into()))?;
             Value::Int(number)
         }
-        _ => Value::Text(row.try_get_unchecked(index)?),
+        // By its collation: the name calls text that compares by its bytes binary as well.
+        _ if <str as Type<MySql>>::compatible(&raw.type_info()) => Value::Text(row.try_get_unchecked(index)?),
+        _ => Value::Bytes(row.try_get_unchecked(index)?),
     })
 }
 

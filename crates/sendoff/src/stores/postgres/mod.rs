@@ -12,11 +12,14 @@ use std::time::Duration;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgRow};
 use sqlx::{Arguments as _, AssertSqlSafe, Connection as _, FromRow, Row as _};
 
-use super::sql::{Bind, Dialect, Layout, PATIENCE, Plan, Renderer, Statement, key, pool_options, retry};
+use super::sql::{Bind, Dialect, Layout, PATIENCE, Plan, Renderer, Statement, connect, key, retry};
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::{StoreError, StoreErrorKind};
 
 pub use pooler::Pooler;
+
+/// Claimers beyond this many wait for each other.
+const CONNECTIONS_MAX: u32 = 16;
 
 /// A PostgreSQL database that sendoff has connections of its own to.
 ///
@@ -72,9 +75,7 @@ impl PostgresDatabase {
             // parameter is one that poolers refuse.
             Pooler::Transaction => options.statement_cache_capacity(0).extra_float_digits(None),
         };
-        let pool = pool_options()
-            .max_connections(16)
-            .connect_with(options)
+        let pool = connect(options, CONNECTIONS_MAX)
             .await
             .map_err(|error| errors::convert("connect", "database", error))?;
         Self::from_pool(pool, pooler).await

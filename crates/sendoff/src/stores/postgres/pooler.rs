@@ -6,8 +6,6 @@
 //! answers were another client's, without one error. So the mode is named, every statement in it is
 //! prepared and run in one transaction, and without the mode such a pooler is refused.
 
-use std::time::Duration;
-
 use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::{Connection as _, Executor as _, Row as _};
 
@@ -25,28 +23,16 @@ pub enum Pooler {
     Transaction,
 }
 
-/// A busy pooler might by chance give us the same session again; so often it will not.
-const ROUNDS: usize = 8;
-const ROUND_TIME_MAX: Duration = Duration::from_secs(10);
+/// So often a pooler must give both of two connections a session that is theirs alone to pass unseen.
+const LOOKS: usize = 32;
 
 /// Refuses a connection through a transaction-mode pooler that was not declared.
 pub(super) async fn refuse_undeclared(pool: &PgPool) -> Result<(), StoreError> {
     let convert = |error| errors::convert("connect", "database", error);
     let options = pool.connect_options();
-    let mut first = PgConnection::connect_with(&options).await.map_err(convert)?;
-    let mut second = PgConnection::connect_with(&options).await.map_err(convert)?;
-    let mut shared = false;
-    for _ in 0..ROUNDS {
-        let round = tokio::time::timeout(ROUND_TIME_MAX, sessions_are_shared(&mut first, &mut second));
-        // A round that hangs waits for a session that another client has: only poolers do that.
-        shared = round.await.unwrap_or(Ok(true)).map_err(convert)?;
-        if shared {
-            break;
-        }
-    }
-    // Not `close`, which waits for the server's goodbye: these two are thrown away.
-    drop((first, second));
-    if shared {
+    let first = PgConnection::connect_with(&options).await.map_err(convert)?;
+    let second = PgConnection::connect_with(&options).await.map_err(convert)?;
+    if sessions_are_shared([first, second]).await.map_err(convert)? {
         return Err(StoreError::schema(
             "connect",
             "database",
@@ -57,17 +43,19 @@ pub(super) async fn refuse_undeclared(pool: &PgPool) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Two open connections that see one server session, or one that sees two, are pooled. Only
-/// simple queries are sent: they are safe whatever the answer is.
-async fn sessions_are_shared(first: &mut PgConnection, second: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    let before = session(first).await?;
-    second.execute("BEGIN").await?;
-    let other = session(second).await?;
-    let shared = before == other || session(first).await? != before;
-    second.execute("ROLLBACK").await?;
-    Ok(shared)
-}
-
-async fn session(connection: &mut PgConnection) -> Result<String, sqlx::Error> {
-    connection.fetch_one("SELECT pg_backend_pid()::text").await?.try_get(0)
+/// Two open connections that see one server session, or one that sees two, are pooled. Asked in a random order,
+/// since a pooler may deal its sessions out in turn. Only simple queries are sent: they are safe whatever the answer is.
+async fn sessions_are_shared(mut connections: [PgConnection; 2]) -> Result<bool, sqlx::Error> {
+    let mut seen: [Option<String>; 2] = [None, None];
+    for _ in 0..LOOKS {
+        let asked = usize::from(fastrand::bool());
+        let session: String = connections[asked].fetch_one("SELECT pg_backend_pid()::text").await?.try_get(0)?;
+        let is_others = seen[1 - asked].as_ref() == Some(&session);
+        let is_new = seen[asked].as_ref().is_some_and(|known| *known != session);
+        if is_others || is_new {
+            return Ok(true);
+        }
+        seen[asked] = Some(session);
+    }
+    Ok(false)
 }

@@ -16,13 +16,16 @@ use sqlx::{Arguments as _, AssertSqlSafe, FromRow, Row as _, SqliteConnection};
 use tokio::sync::Mutex;
 
 use super::sql::{
-    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, in_picked_order, key, pool_options, retry,
+    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, connect, in_picked_order, key, retry,
 };
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::StoreError;
 
 /// How long SQLite itself waits for another process's write before it says BUSY; then we take over, with jitter.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// One writes, the others read.
+const CONNECTIONS_MAX: u32 = 8;
 
 /// A SQLite database file that sendoff has connections of its own to.
 ///
@@ -73,15 +76,13 @@ impl SqliteDatabase {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
             .busy_timeout(BUSY_TIMEOUT);
-        let connect = || async {
-            // The switch to the write-ahead log needs the file for itself for a moment.
-            pool_options()
-                .max_connections(8)
-                .connect_with(options.clone())
+        // The switch to the write-ahead log needs the file for itself for a moment.
+        let pool = retry("connect", "database", PATIENCE, || async {
+            connect(options.clone(), CONNECTIONS_MAX)
                 .await
                 .map_err(|error| errors::convert("connect", "database", error))
-        };
-        let pool = retry("connect", "database", PATIENCE, connect).await?;
+        })
+        .await?;
         Self::from_pool(pool).await
     }
 
