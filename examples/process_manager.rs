@@ -67,7 +67,9 @@ async fn manager(name: String, table: SqliteTable<Waiting>) -> Result<Vec<i64>> 
     let mut steps = Vec::new();
     for reply in 0..PROCESSES {
         let spec = ClaimSpec::on("waiting")
-            .eligible(col("correlation").eq(format!("payment-{reply}")).and(col("state").eq("awaiting payment")))
+            .eligible(
+                col("correlation").eq(format!("payment-{reply}")).and(col("state").eq("awaiting payment")),
+            )
             .set("state", "paid")
             .set("taken_by", name.as_str())
             .set("taken_at", now())

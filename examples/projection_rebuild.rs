@@ -45,7 +45,9 @@ async fn main() -> Result<()> {
         worker.await??;
     }
     let (projected, twice): (i64, i64) =
-        sqlx::query_as("SELECT count(*), coalesce(sum(times > 1), 0) FROM projection").fetch_one(&host).await?;
+        sqlx::query_as("SELECT count(*), coalesce(sum(times > 1), 0) FROM projection")
+            .fetch_one(&host)
+            .await?;
     println!("projected {projected} of {EVENTS} events, {twice} twice");
     Ok(())
 }
@@ -78,7 +80,8 @@ async fn worker(ranges: SqliteTable<Range>, host: SqlitePool, dies: bool) -> Res
         .build()?;
     loop {
         let Some(range) = ranges.claim(&spec).await?.pop() else {
-            let left: i64 = sqlx::query_scalar("SELECT count(*) FROM ranges WHERE done = 0").fetch_one(&host).await?;
+            let left: i64 =
+                sqlx::query_scalar("SELECT count(*) FROM ranges WHERE done = 0").fetch_one(&host).await?;
             if left == 0 {
                 return Ok(());
             }
@@ -105,10 +108,12 @@ async fn project(host: &SqlitePool, range: &Range) -> Result<()> {
         return Ok(()); // the lease ran out, and somebody else has it now
     }
     for event in range.first..=range.last {
-        sqlx::query("INSERT INTO projection VALUES (?, 1) ON CONFLICT (event) DO UPDATE SET times = times + 1")
-            .bind(event)
-            .execute(&mut *transaction)
-            .await?;
+        sqlx::query(
+            "INSERT INTO projection VALUES (?, 1) ON CONFLICT (event) DO UPDATE SET times = times + 1",
+        )
+        .bind(event)
+        .execute(&mut *transaction)
+        .await?;
     }
     transaction.commit().await?;
     Ok(())

@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use crate::cli::{Bench, BenchArgs};
 use crate::fleet::Fleet;
+use crate::server::Durability;
 use crate::{cargo, command, install, servers};
 
 /// What a benchmark is called, where it is, and what it runs against.
@@ -32,6 +33,6 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     // A compiler running beside the servers would spoil nothing yet, but keep them waiting.
     command::run(cargo::cargo(cargo_args).arg("--no-run"))?;
     install::install(&servers)?;
-    let fleet = Fleet::start(&servers, args.keep)?;
+    let fleet = Fleet::start(&servers, args.keep, Durability::Disk)?;
     command::run(cargo::cargo(cargo_args).arg("--").args(&args.bench_args).envs(fleet.environment()))
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::interrupt::Interrupted;
 use crate::run_dir::RunDir;
-use crate::server::{Cancelled, PortTaken, Running, Server, Site};
+use crate::server::{Cancelled, Durability, PortTaken, Running, Server, Site};
 
 /// How often a server is started on new ports when somebody was quicker to take the old ones.
 const ATTEMPTS_MAX: usize = 3;
@@ -25,7 +25,11 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Starts the servers in parallel, those in front of another one after it. When one fails, the others
     /// are stopped, and the error has the end of its log.
-    pub(crate) fn start(servers: &[&'static dyn Server], keep: bool) -> Result<Fleet> {
+    pub(crate) fn start(
+        servers: &[&'static dyn Server],
+        keep: bool,
+        durability: Durability,
+    ) -> Result<Fleet> {
         let mut fleet = Fleet { waves: Vec::new(), run_dir: RunDir::create(keep)? };
         if keep {
             eprintln!("data and logs stay in {}", fleet.run_dir.path().display());
@@ -37,7 +41,7 @@ impl Fleet {
                 .filter(|server| server.upstream().is_some() == has_upstream)
                 .collect();
             let earlier = fleet.waves.first().map_or(&[][..], Vec::as_slice);
-            let started = start_wave(&wave, earlier, &fleet.run_dir)?;
+            let started = start_wave(&wave, earlier, &fleet.run_dir, durability)?;
             fleet.waves.push(started);
         }
         Ok(fleet)
@@ -79,7 +83,12 @@ impl Drop for Fleet {
     }
 }
 
-fn start_wave(wave: &[&'static dyn Server], earlier: &[Running], run_dir: &RunDir) -> Result<Vec<Running>> {
+fn start_wave(
+    wave: &[&'static dyn Server],
+    earlier: &[Running],
+    run_dir: &RunDir,
+    durability: Durability,
+) -> Result<Vec<Running>> {
     let cancelled = AtomicBool::new(false);
     let results: Vec<Result<Running>> = thread::scope(|scope| {
         let starting: Vec<_> = wave
@@ -87,7 +96,7 @@ fn start_wave(wave: &[&'static dyn Server], earlier: &[Running], run_dir: &RunDi
             .map(|&server| {
                 let cancelled = &cancelled;
                 scope.spawn(move || {
-                    let result = start_one(server, earlier, run_dir, cancelled);
+                    let result = start_one(server, earlier, run_dir, cancelled, durability);
                     if result.is_err() {
                         cancelled.store(true, Ordering::SeqCst);
                     }
@@ -129,6 +138,7 @@ fn start_one(
     earlier: &[Running],
     run_dir: &RunDir,
     cancelled: &AtomicBool,
+    durability: Durability,
 ) -> Result<Running> {
     let mut attempt = 1;
     loop {
@@ -136,7 +146,7 @@ fn start_one(
             1 => run_dir.subdirectory(server.name())?,
             _ => run_dir.subdirectory(&format!("{}-{attempt}", server.name()))?,
         };
-        match server.start(&Site { dir: &dir, earlier, cancelled }) {
+        match server.start(&Site { durability, dir: &dir, earlier, cancelled }) {
             Err(error) if attempt < ATTEMPTS_MAX && error.is::<PortTaken>() => {
                 eprintln!("{}: {PortTaken}, trying others", server.name());
                 attempt += 1;
@@ -210,7 +220,7 @@ mod tests {
     #[test]
     fn a_fleet_tells_where_it_is_and_leaves_nothing_behind() {
         static GOOD: Script = Script::new("good", "touch ready; exec sleep 1000");
-        let fleet = Fleet::start(&[&GOOD], false).unwrap();
+        let fleet = Fleet::start(&[&GOOD], false, Durability::Scratch).unwrap();
         let environment = fleet.environment();
         let dir = environment[0].1.clone();
         assert_eq!(environment[0].0, "SENDOFF_TEST_SCRIPT");
@@ -226,7 +236,9 @@ mod tests {
         static SLOW: Script = Script::new("slow", "exec sleep 1000");
         static BROKEN: Script = Script::new("broken", "sleep 0.3; echo the disk is on fire; exit 3");
         let started_at = Instant::now();
-        let Err(error) = Fleet::start(&[&GOOD, &SLOW, &BROKEN], false) else { panic!("it started") };
+        let Err(error) = Fleet::start(&[&GOOD, &SLOW, &BROKEN], false, Durability::Scratch) else {
+            panic!("it started")
+        };
         let error = format!("{error:#}");
         assert!(error.contains("cannot start broken: it ended (exit status: 3)"), "{error}");
         assert!(error.contains("the disk is on fire") && !error.contains("slow"), "{error}");
@@ -241,7 +253,7 @@ mod tests {
             "unlucky",
             r#"case "$PWD" in *-2) touch ready; exec sleep 1000;; esac; echo "bind(): Address already in use"; exit 1"#,
         );
-        let fleet = Fleet::start(&[&UNLUCKY], false).unwrap();
+        let fleet = Fleet::start(&[&UNLUCKY], false, Durability::Scratch).unwrap();
         assert_eq!(UNLUCKY.started.lock().unwrap().len(), 2);
         assert_eq!(fleet.running().count(), 1);
     }
@@ -249,7 +261,7 @@ mod tests {
     #[test]
     fn a_port_that_is_always_taken_is_an_error() {
         static HOPELESS: Script = Script::new("hopeless", r#"echo "bind(): Address already in use"; exit 1"#);
-        let Err(error) = Fleet::start(&[&HOPELESS], false) else { panic!("it started") };
+        let Err(error) = Fleet::start(&[&HOPELESS], false, Durability::Scratch) else { panic!("it started") };
         assert!(format!("{error:#}").contains("its port was taken by another program"));
         assert_eq!(HOPELESS.started.lock().unwrap().len(), ATTEMPTS_MAX);
     }

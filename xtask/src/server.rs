@@ -78,8 +78,19 @@ impl Drop for Running {
     }
 }
 
+/// What a commit on a server waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// Nothing survives the run, so nothing needs to reach the disk: for tests.
+    Scratch,
+    /// The disk, as in production: for benchmarks, where that wait is what is measured.
+    Disk,
+}
+
 /// The place where one server is started.
 pub(crate) struct Site<'a> {
+    /// What its commits wait for.
+    pub(crate) durability: Durability,
     /// An empty directory for this server alone.
     pub(crate) dir: &'a Path,
     /// The servers that were started before.

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::cli::ServicesArgs;
 use crate::fleet::Fleet;
-use crate::server::Running;
+use crate::server::{Durability, Running};
 use crate::{install, interrupt, servers};
 
 const POLL: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ServicesArgs) -> Result<()> {
         return Ok(());
     }
     let started_at = Instant::now();
-    let fleet = Fleet::start(&servers, args.fleet.keep)?;
+    let fleet = Fleet::start(&servers, args.fleet.keep, Durability::Scratch)?;
     eprintln!("started in {:.1} s", started_at.elapsed().as_secs_f64());
     println!("{}", table(fleet.running()));
     for (name, value) in fleet.environment() {

@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 
 use crate::cli::TestArgs;
 use crate::fleet::Fleet;
+use crate::server::Durability;
 use crate::steps::Steps;
 use crate::test_count::TestCount;
 use crate::{cargo, command, install, servers, tidy};
@@ -39,7 +40,8 @@ fn test(args: &TestArgs, steps: &mut Steps, count: &mut TestCount) -> Result<()>
     steps.run("build tests", || command::run(&mut cargo::build_tests(&args.cargo_args)))?;
     steps.run("install", || install::install(&servers))?;
     steps.run("check install", || install::check_origin(&servers))?;
-    let fleet = steps.run("start servers", || Fleet::start(&servers, args.fleet.keep))?;
+    let fleet =
+        steps.run("start servers", || Fleet::start(&servers, args.fleet.keep, Durability::Scratch))?;
     let tested = steps.run("tests", || cargo_test(args, &fleet, count));
     steps.run("stop servers", || {
         drop(fleet);

@@ -116,7 +116,7 @@ impl Launch<'_> {
     /// Starts a node: a new cluster, or a member of the one whose first node replicates at `join`.
     fn node(&self, dir: PathBuf, data: &Path, ports: &Ports, join: Option<u16>) -> Result<Node> {
         let Ports { sql, group, incremental, snapshot } = ports;
-        let mut command = mariadb_node::server(&self.account, &dir, data, *sql)?;
+        let mut command = mariadb_node::server(&self.account, &dir, data, *sql, self.site.durability)?;
         command
             .args(["--wsrep-on=ON", "--wsrep-cluster-name=sendoff", "--wsrep-node-address=127.0.0.1"])
             .args(["--wsrep-sst-method=rsync", "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2"])

@@ -30,7 +30,7 @@ impl Server for MariaDb {
         let account = Account::for_server(mariadb_node::ACCOUNT)?;
         let data = mariadb_node::create_data(&account, site.dir)?;
         let port = port::free()?;
-        let mut command = mariadb_node::server(&account, site.dir, &data, port)?;
+        let mut command = mariadb_node::server(&account, site.dir, &data, port, site.durability)?;
         let mut process = Process::spawn(&mut command, site.dir.join("server.log"), Signal::SIGTERM)?;
         let version = site.await_ready(&mut process, READY_LIMIT, || mariadb_node::version(port))?;
         Ok(Running {

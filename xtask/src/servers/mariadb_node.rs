@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use crate::account::Account;
 use crate::command;
 use crate::requirement::{Need, Requirement};
+use crate::server::Durability;
 
 /// The account that Debian runs MariaDB as.
 pub(super) const ACCOUNT: &str = "mysql";
@@ -53,9 +54,18 @@ pub(super) fn create_data(account: &Account, dir: &Path) -> Result<PathBuf> {
     Ok(data)
 }
 
-/// The server with the settings every node has. Nothing survives the run, so nothing needs to reach the
-/// disk. The isolation level is left at the server's default on purpose: that is what applications run on.
-pub(super) fn server(account: &Account, dir: &Path, data: &Path, port: u16) -> Result<Command> {
+/// The server with the settings every node has. The isolation level is left at the server's default on purpose: that is what applications run on.
+pub(super) fn server(
+    account: &Account,
+    dir: &Path,
+    data: &Path,
+    port: u16,
+    durability: Durability,
+) -> Result<Command> {
+    let flush = match durability {
+        Durability::Scratch => 0,
+        Durability::Disk => 1,
+    };
     let mut command = account.command(&SERVER.locate()?, dir);
     command
         .arg("--no-defaults")
@@ -65,7 +75,8 @@ pub(super) fn server(account: &Account, dir: &Path, data: &Path, port: u16) -> R
         .arg(option("tmpdir", dir))
         .arg(format!("--port={port}"))
         .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--max-connections=300"])
-        .args(["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=256M"]);
+        .arg(format!("--innodb-flush-log-at-trx-commit={flush}"))
+        .arg("--innodb-buffer-pool-size=256M");
     Ok(command)
 }
 

@@ -11,7 +11,7 @@ use crate::command;
 use crate::port;
 use crate::process::Process;
 use crate::requirement::{Need, Requirement};
-use crate::server::{Node, Running, Site};
+use crate::server::{Durability, Node, Running, Site};
 
 /// Debian's client. Taken from the versioned directory: the one in the program directory is a Perl wrapper
 /// that looks for Debian's own clusters first.
@@ -63,13 +63,16 @@ pub(super) fn start(
 fn spawn(bin: &Path, data: &Path, port: u16, account: &Account, site: &Site<'_>) -> Result<Process> {
     let mut command = account.command(&bin.join("postgres"), site.dir);
     command.arg("-D").arg(data).arg("-p").arg(port.to_string());
-    // Nothing survives the run, so nothing needs to reach the disk. Commits stay synchronous: the tests
-    // must see the code path that users have.
+    let disk = match site.durability {
+        Durability::Scratch => "off",
+        Durability::Disk => "on",
+    };
+    // Commits stay synchronous whatever they wait for: the tests must see the code path that users have.
     for setting in [
         "listen_addresses=127.0.0.1",
         &format!("unix_socket_directories={}", site.dir.display()),
-        "fsync=off",
-        "full_page_writes=off",
+        &format!("fsync={disk}"),
+        &format!("full_page_writes={disk}"),
         "synchronous_commit=on",
         "max_connections=300",
         "max_prepared_transactions=20",

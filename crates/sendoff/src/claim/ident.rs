@@ -178,7 +178,9 @@ mod tests {
 
     #[test]
     fn accepts_what_quotes_can_hold() {
-        for name in ["select", "order by", "a;b", "it's", "quo\"te", "back`tick", "Größe", "表", "{set}", "$1", "?"] {
+        for name in
+            ["select", "order by", "a;b", "it's", "quo\"te", "back`tick", "Größe", "表", "{set}", "$1", "?"]
+        {
             assert!(Ident::new(name).is_ok(), "{name}");
         }
     }

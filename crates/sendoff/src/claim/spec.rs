@@ -178,12 +178,7 @@ impl ClaimSpecBuilder {
 
     /// Takes and returns rows by this column. Where NULL goes other than the database's own way,
     /// an index usually cannot serve the order.
-    pub fn order_by_with(
-        mut self,
-        column: impl Into<String>,
-        direction: Direction,
-        nulls: Nulls,
-    ) -> Self {
+    pub fn order_by_with(mut self, column: impl Into<String>, direction: Direction, nulls: Nulls) -> Self {
         self.order.push((column.into(), direction, nulls));
         self
     }
@@ -204,7 +199,10 @@ impl ClaimSpecBuilder {
         let ident = |name: &str| Ident::new(name).map_err(|error| refuse(&subject, &error.to_string()));
 
         let eligible = self.eligible.ok_or_else(|| {
-            refuse(&subject, "no eligibility was given; say `.eligible(…)`, or `Predicate::always()` to mean it")
+            refuse(
+                &subject,
+                "no eligibility was given; say `.eligible(…)`, or `Predicate::always()` to mean it",
+            )
         })?;
         check_predicate(&subject, &eligible)?;
 

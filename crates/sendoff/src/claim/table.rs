@@ -60,10 +60,7 @@ impl Table {
     ///
     /// # Errors
     /// `Rejected` for a bad name or an empty key.
-    pub fn named<'k>(
-        name: TableName,
-        key: impl IntoIterator<Item = &'k str>,
-    ) -> Result<Self, StoreError> {
+    pub fn named<'k>(name: TableName, key: impl IntoIterator<Item = &'k str>) -> Result<Self, StoreError> {
         let key = idents(&name, key)?;
         if key.is_empty() {
             return Err(refuse(&name.to_string(), "no key column was given".to_owned()));
@@ -76,10 +73,7 @@ impl Table {
     ///
     /// # Errors
     /// `Rejected` for a bad name.
-    pub fn returning<'c>(
-        mut self,
-        columns: impl IntoIterator<Item = &'c str>,
-    ) -> Result<Self, StoreError> {
+    pub fn returning<'c>(mut self, columns: impl IntoIterator<Item = &'c str>) -> Result<Self, StoreError> {
         self.returning = Some(idents(&self.name, columns)?);
         Ok(self)
     }
@@ -116,10 +110,7 @@ impl Table {
     }
 }
 
-fn idents<'n>(
-    table: &TableName,
-    names: impl IntoIterator<Item = &'n str>,
-) -> Result<Vec<Ident>, StoreError> {
+fn idents<'n>(table: &TableName, names: impl IntoIterator<Item = &'n str>) -> Result<Vec<Ident>, StoreError> {
     names
         .into_iter()
         .map(|name| Ident::new(name).map_err(|error| refuse(&table.to_string(), error.to_string())))

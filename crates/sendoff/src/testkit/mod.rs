@@ -58,8 +58,11 @@ pub struct Case<H> {
     /// What is promised.
     pub name: &'static str,
     /// Tests it.
-    pub run: fn(Arc<H>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    pub run: fn(Arc<H>) -> Running,
 }
+
+/// A [`Case`] under way.
+pub type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<H> std::fmt::Debug for Case<H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

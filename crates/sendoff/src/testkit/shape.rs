@@ -122,10 +122,14 @@ fn normalise(kind: ValueKind, value: &Value) -> Value {
             let float = *number as f64;
             Value::Float(float)
         }
-        (ValueKind::Uuid, Value::Bytes(bytes)) => Uuid::from_slice(bytes).map_or_else(|_| value.clone(), Value::Uuid),
+        (ValueKind::Uuid, Value::Bytes(bytes)) => {
+            Uuid::from_slice(bytes).map_or_else(|_| value.clone(), Value::Uuid)
+        }
         (ValueKind::Uuid, Value::Text(text)) => text.parse().map_or_else(|_| value.clone(), Value::Uuid),
         (ValueKind::Timestamp, Value::Int(micros)) => Value::Timestamp(Timestamp::from_micros(*micros)),
-        (ValueKind::Json, Value::Text(text)) => serde_json::from_str(text).map_or_else(|_| value.clone(), Value::Json),
+        (ValueKind::Json, Value::Text(text)) => {
+            serde_json::from_str(text).map_or_else(|_| value.clone(), Value::Json)
+        }
         _ => value.clone(),
     }
 }

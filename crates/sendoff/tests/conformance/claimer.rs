@@ -106,7 +106,8 @@ async fn work(orders: Orders) -> Report {
             (claim(&table, &orders, &name, left).await, 0)
         }
         _ => {
-            let table = PostgresDatabase::connect(&orders.url).await.unwrap().table(description).await.unwrap();
+            let table =
+                PostgresDatabase::connect(&orders.url).await.unwrap().table(description).await.unwrap();
             let host = PgPool::connect(&orders.url).await.unwrap();
             wait_for_start();
             let left = || async { scalar(sqlx::query_scalar(ready(&orders.table)).fetch_one(&host).await) };
@@ -209,10 +210,8 @@ async fn drain_and_delete<T: Claimable<Row = Record>>(
 /// Settles as design and measurement want it: READ COMMITTED, by primary key, ascending.
 async fn delete(host: &MySqlPool, table: &str, ids: &[i64]) {
     let marks = vec!["?"; ids.len()].join(", ");
-    let mut transaction = host
-        .begin_with("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION")
-        .await
-        .unwrap();
+    let mut transaction =
+        host.begin_with("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION").await.unwrap();
     let sql = format!("DELETE t FROM {table} AS t FORCE INDEX (PRIMARY) WHERE t.id IN ({marks})");
     let mut query = sqlx::query(AssertSqlSafe(sql));
     for id in ids {

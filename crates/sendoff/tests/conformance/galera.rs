@@ -8,8 +8,8 @@ use libtest_mimic::Trial;
 use sendoff::claim::{Claimable, Record, Value};
 use sendoff::stores::mysql::{MysqlDatabase, MysqlTable, Topology};
 use sendoff::testkit::{Claimer, Floor, Shape, drain, verify_claims};
-use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
 use sqlx::Executor as _;
+use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
 
 use crate::harness;
 use crate::servers::Server;
@@ -21,7 +21,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     let server = Some(Server::Galera);
     vec![
         trial("galera::the_cluster_is_recognised".to_owned(), server, the_cluster_is_recognised),
-        trial("galera::fast::claimers_on_both_nodes_share_nothing".to_owned(), server, || race(|table| table)),
+        trial("galera::fast::claimers_on_both_nodes_share_nothing".to_owned(), server, || {
+            race(|table| table)
+        }),
         trial("galera::floor::claimers_on_both_nodes_share_nothing".to_owned(), server, || race(Floor)),
     ]
 }
@@ -62,16 +64,20 @@ where
     let total = Arc::new(AtomicUsize::new(0));
     let mut running = Vec::new();
     for node in 0..2 {
-        let database =
-            MysqlDatabase::connect(&Server::Galera.url_of(node)).await.unwrap().patience(Duration::from_secs(60));
+        let database = MysqlDatabase::connect(&Server::Galera.url_of(node))
+            .await
+            .unwrap()
+            .patience(Duration::from_secs(60));
         for number in 0..3 {
             let table = wrap(database.table::<Record>(shape.description()).await.unwrap());
             let (name, total) = (shape.table.clone(), Arc::clone(&total));
             running.push(tokio::spawn(async move {
                 let claimer = Claimer { owner: format!("node{node}-{number}"), batch: 20 };
                 let goal = usize::try_from(ROWS).unwrap();
-                let ids =
-                    drain(&table, &name, &claimer, |got| total.fetch_add(got, Ordering::SeqCst) + got >= goal).await;
+                let ids = drain(&table, &name, &claimer, |got| {
+                    total.fetch_add(got, Ordering::SeqCst) + got >= goal
+                })
+                .await;
                 (claimer.owner, ids)
             }));
         }
@@ -83,8 +89,9 @@ where
     for host in &hosts {
         verify_claims(&shape, &harness::mysql::rows(host, &shape).await, &claims);
     }
-    let on_node =
-        |node: &str| claims.iter().filter(|(owner, _)| owner.starts_with(node)).map(|(_, ids)| ids.len()).sum::<usize>();
+    let on_node = |node: &str| {
+        claims.iter().filter(|(owner, _)| owner.starts_with(node)).map(|(_, ids)| ids.len()).sum::<usize>()
+    };
     let (first, second) = (on_node("node0"), on_node("node1"));
     let conflicts: i64 = conflicts(&hosts[0]).await + conflicts(&hosts[1]).await;
     println!("{first} rows on one node, {second} on the other, {conflicts} certification conflicts so far");

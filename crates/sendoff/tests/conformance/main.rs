@@ -76,7 +76,11 @@ where
     for case in claim_suite::<Floor<H>>() {
         let open = open.clone();
         let name = format!("{store}::floor::{}", case.name);
-        trials.push(trial(name, server, move || async move { (case.run)(Arc::new(Floor(open().await))).await }));
+        trials.push(trial(
+            name,
+            server,
+            move || async move { (case.run)(Arc::new(Floor(open().await))).await },
+        ));
     }
 }
 

@@ -223,9 +223,11 @@ async fn types_of_the_hosts_own() {
     let spec = |from: &str, to: &str| {
         ClaimSpec::on(&name)
             .eligible(
-                col("state").eq(from).and(col("id").eq(id)).and(col("text_id").eq(other)).and(
-                    col("big").ge(5).and(col("seen").lt(now())).and(col("price").lt(2)),
-                ),
+                col("state")
+                    .eq(from)
+                    .and(col("id").eq(id))
+                    .and(col("text_id").eq(other))
+                    .and(col("big").ge(5).and(col("seen").lt(now())).and(col("price").lt(2))),
             )
             .set("state", to)
             .set("seen", at)
@@ -242,8 +244,7 @@ async fn types_of_the_hosts_own() {
 
 async fn a_session_that_is_not_in_utc_is_refused() {
     let options: MySqlConnectOptions = Server::Mariadb.url().parse().unwrap();
-    let pool =
-        MySqlPoolOptions::new().connect_with(options.timezone("+12:45".to_owned())).await.unwrap();
+    let pool = MySqlPoolOptions::new().connect_with(options.timezone("+12:45".to_owned())).await.unwrap();
     let error = MysqlDatabase::from_pool(pool).await.expect_err("refused");
     assert_eq!(error.kind(), StoreErrorKind::Schema);
     assert!(error.to_string().contains("time_zone='+00:00'"), "{error}");

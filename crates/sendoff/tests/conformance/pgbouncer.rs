@@ -13,8 +13,16 @@ use crate::trial;
 pub(crate) fn trials() -> Vec<Trial> {
     let server = Some(Server::Pgbouncer);
     vec![
-        trial("pgbouncer::an_undeclared_pooler_is_refused".to_owned(), server, an_undeclared_pooler_is_refused),
-        trial("pgbouncer::a_direct_connection_is_not_refused".to_owned(), server, a_direct_connection_is_not_refused),
+        trial(
+            "pgbouncer::an_undeclared_pooler_is_refused".to_owned(),
+            server,
+            an_undeclared_pooler_is_refused,
+        ),
+        trial(
+            "pgbouncer::a_direct_connection_is_not_refused".to_owned(),
+            server,
+            a_direct_connection_is_not_refused,
+        ),
         trial("pgbouncer::statements_of_many_clients_stay_apart".to_owned(), server, statements_stay_apart),
     ]
 }
@@ -35,7 +43,10 @@ async fn an_undeclared_pooler_is_refused() {
 async fn a_direct_connection_is_not_refused() {
     let direct = Server::Pgbouncer.url_of(1);
     assert!(PostgresDatabase::connect(&direct).await.is_ok());
-    assert!(PostgresDatabase::connect_through(&direct, Pooler::Transaction).await.is_ok(), "slower, but right");
+    assert!(
+        PostgresDatabase::connect_through(&direct, Pooler::Transaction).await.is_ok(),
+        "slower, but right"
+    );
 }
 
 /// Eight clients with statements of their own over three server sessions: with the driver's defaults most

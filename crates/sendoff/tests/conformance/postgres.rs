@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use libtest_mimic::Trial;
 use sendoff::claim::{
-    ClaimSpec, Claimable as _, EpochUnit, Record, Table, Timestamp, Value, claim_portable, col, now, now_minus,
-    now_plus,
+    ClaimSpec, Claimable as _, EpochUnit, Record, Table, Timestamp, Value, claim_portable, col, now,
+    now_minus, now_plus,
 };
 use sendoff::stores::postgres::{Pooler, PostgresDatabase};
 use sendoff::testkit::{ClaimHarness as _, Shape};
@@ -73,8 +73,14 @@ fn ids(rows: &[Record]) -> Vec<i64> {
 /// Only nested loops, and statistics from when the table was empty. The form that most
 /// libraries use, `IN (SELECT … LIMIT 10 …)`, is run as a control: the plan is hostile indeed.
 async fn the_limit_holds_under_hostile_plans(server: Server) {
-    let hostile = [("enable_hashjoin", "off"), ("enable_mergejoin", "off"), ("enable_material", "off"),
-        ("enable_memoize", "off"), ("enable_hashagg", "off"), ("enable_sort", "off")];
+    let hostile = [
+        ("enable_hashjoin", "off"),
+        ("enable_mergejoin", "off"),
+        ("enable_material", "off"),
+        ("enable_memoize", "off"),
+        ("enable_hashagg", "off"),
+        ("enable_sort", "off"),
+    ];
     let options: PgConnectOptions = server.url().parse().unwrap();
     let pool = PgPoolOptions::new().connect_with(options.options(hostile)).await.unwrap();
     let make = |name: String| {
@@ -187,7 +193,8 @@ async fn a_claim_whose_commit_fails_returns_no_rows(server: Server) {
         assert_eq!(error.kind(), StoreErrorKind::Rejected, "{error}");
         assert!(error.to_string().contains("not today"), "{error}");
     }
-    let untouched = host.rows(&shape).await.iter().all(|row| row.get("status") == Some(&Value::from("ready")));
+    let untouched =
+        host.rows(&shape).await.iter().all(|row| row.get("status") == Some(&Value::from("ready")));
     assert!(untouched);
 }
 
@@ -335,7 +342,10 @@ async fn tables_that_cannot_be_claimed_from_are_refused(server: Server) {
     assert!(refusal("nota", name.clone()).await.contains("did you mean `note`"));
     let ddl = format!("CREATE UNIQUE INDEX ON {name} (id) WHERE note IS NOT NULL");
     host.host.execute(AssertSqlSafe(ddl)).await.unwrap();
-    assert!(refusal("id", name.clone()).await.contains("not unique"), "a partial index identifies some rows only");
+    assert!(
+        refusal("id", name.clone()).await.contains("not unique"),
+        "a partial index identifies some rows only"
+    );
 }
 
 fn error_of<T>(answer: Result<T, StoreError>) -> String {

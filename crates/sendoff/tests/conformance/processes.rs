@@ -22,7 +22,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         for batch in [7, 100] {
             let name = |store| format!("processes::{store}::{path}::four_processes_take_batches_of_{batch}");
             trials.push(trial(name("sqlite"), None, move || sqlite_race(batch, floor)));
-            trials.push(trial(name("postgres15"), Some(Server::Postgres15), move || postgres_race(batch, floor)));
+            trials.push(trial(name("postgres15"), Some(Server::Postgres15), move || {
+                postgres_race(batch, floor)
+            }));
             trials.push(trial(name("mariadb"), Some(Server::Mariadb), move || mariadb_race(batch, floor)));
         }
     }
@@ -78,7 +80,8 @@ fn ready_rows() -> Vec<Vec<Value>> {
 }
 
 fn verify(shape: &Shape, rows: &[Record], reports: Vec<Report>) {
-    let claims: Vec<(String, Vec<i64>)> = reports.into_iter().map(|report| (report.owner, report.ids)).collect();
+    let claims: Vec<(String, Vec<i64>)> =
+        reports.into_iter().map(|report| (report.owner, report.ids)).collect();
     verify_claims(shape, rows, &claims);
 }
 
@@ -119,17 +122,23 @@ async fn mariadb_mixed() {
     const INSERTERS: i64 = 3;
     let url = Server::Mariadb.url();
     let host = MySqlPool::connect(&url).await.unwrap();
-    let isolation: String = sqlx::query_scalar("SELECT @@GLOBAL.tx_isolation").fetch_one(&host).await.unwrap();
+    let isolation: String =
+        sqlx::query_scalar("SELECT @@GLOBAL.tx_isolation").fetch_one(&host).await.unwrap();
     assert_eq!(isolation, "REPEATABLE-READ", "the hosts insert at the server's default");
     let shape = Shape::jobs("mixed");
     harness::mysql::create(&host, &shape).await;
 
-    let orders = |owner: String, work: Work| Orders { url: url.clone(), table: shape.table.to_string(), owner, work };
+    let orders =
+        |owner: String, work: Work| Orders { url: url.clone(), table: shape.table.to_string(), owner, work };
     let inserters = (0..INSERTERS).map(|number| {
         let bound = |n: i64| 1 + n * TOTAL / INSERTERS;
-        command(&orders(format!("host-{number}"), Work::Insert { from: bound(number), to: bound(number + 1) }))
+        command(&orders(
+            format!("host-{number}"),
+            Work::Insert { from: bound(number), to: bound(number + 1) },
+        ))
     });
-    let takers = (0..5).map(|number| command(&orders(format!("taker-{number}"), Work::DrainAndDelete { batch: 100 })));
+    let takers =
+        (0..5).map(|number| command(&orders(format!("taker-{number}"), Work::DrainAndDelete { batch: 100 })));
 
     let started = Instant::now();
     let hosts = tokio::spawn(run_together(inserters.collect()));
@@ -143,7 +152,10 @@ async fn mariadb_mixed() {
     let mut ids: Vec<i64> = takers.iter().flat_map(|report| report.ids.iter().copied()).collect();
     ids.sort_unstable();
     assert_eq!(ids, (1..=TOTAL).collect::<Vec<i64>>(), "every row taken by one");
-    println!("{TOTAL} rows inserted, claimed and settled in {:.1} s, 0 conflicts", started.elapsed().as_secs_f64());
+    println!(
+        "{TOTAL} rows inserted, claimed and settled in {:.1} s, 0 conflicts",
+        started.elapsed().as_secs_f64()
+    );
 }
 
 /// The row that says: no more will come. It is never ready.
@@ -163,7 +175,8 @@ async fn wrong_clock(server: Server) {
         vec![id.into(), "ready".into(), Value::Null, until.into(), 0.into(), id.into()]
     };
     for (offset, seconds) in [("+5h", 5 * 3_600_i64), ("-5h", -5 * 3_600)] {
-        let rows = [row(1, Some(now + hour)), row(2, Some(now - hour)), row(3, None), row(4, Some(now + 2 * hour))];
+        let rows =
+            [row(1, Some(now + hour)), row(2, Some(now - hour)), row(3, None), row(4, Some(now + 2 * hour))];
         let stored = Stored::fill(server, &shape_named(&shape, offset), &rows).await;
         let orders = Orders {
             url: url.clone(),
@@ -184,8 +197,12 @@ async fn wrong_clock(server: Server) {
             let left = until.as_micros() - now;
             match row.get("owner") {
                 Some(Value::Text(_)) => {
-                    let length = Duration::from_micros(u64::try_from(left).expect("a lease that ends in the future"));
-                    assert!(length < Duration::from_secs(120), "{offset}: a lease of 30 s ends in {length:?}");
+                    let length =
+                        Duration::from_micros(u64::try_from(left).expect("a lease that ends in the future"));
+                    assert!(
+                        length < Duration::from_secs(120),
+                        "{offset}: a lease of 30 s ends in {length:?}"
+                    );
                 }
                 _ => assert!(left >= hour, "{offset}: an active lease was touched"),
             }

@@ -126,7 +126,8 @@ async fn a_reader_does_not_hold_up_a_claim() {
 /// SQLite has no type for a moment: each host has a custom of its own.
 async fn times_as_text_seconds_and_milliseconds() {
     let file = file().await;
-    let ddl = "CREATE TABLE leases (id INTEGER PRIMARY KEY, as_text DATETIME, s INTEGER, ms INTEGER, us INTEGER)";
+    let ddl =
+        "CREATE TABLE leases (id INTEGER PRIMARY KEY, as_text DATETIME, s INTEGER, ms INTEGER, us INTEGER)";
     file.host.execute(ddl).await.unwrap();
     file.host.execute("INSERT INTO leases (id) VALUES (1)").await.unwrap();
     let description = Table::new("leases", ["id"])

@@ -14,6 +14,8 @@ use sendoff::claim::{
 };
 use sendoff::testkit::{ClaimHarness, Shape};
 
+type Versioned = (u64, Vec<Value>);
+
 #[derive(Default)]
 pub(crate) struct TwoMethods {
     tables: Mutex<HashMap<String, Documents>>,
@@ -25,7 +27,7 @@ pub(crate) struct Documents {
     columns: Arc<[Ident]>,
     key: Vec<String>,
     /// Each with its version.
-    documents: Arc<Mutex<Vec<(u64, Vec<Value>)>>>,
+    documents: Arc<Mutex<Vec<Versioned>>>,
 }
 
 impl Documents {
@@ -41,7 +43,11 @@ impl Documents {
         if let Some(unknown) = named.iter().find(|name| !self.columns.iter().any(|c| c.as_str() == **name)) {
             return refuse(format!("no column `{unknown}`"));
         }
-        match spec.assignments().iter().find(|assignment| self.key.iter().any(|k| k == assignment.column.as_str())) {
+        match spec
+            .assignments()
+            .iter()
+            .find(|assignment| self.key.iter().any(|k| k == assignment.column.as_str()))
+        {
             Some(assignment) => refuse(format!("column `{}` is part of the key", assignment.column)),
             None => Ok(()),
         }
@@ -76,7 +82,9 @@ impl Documents {
                 any(values.iter().map(|value| compare(cell(column), value).map(Ordering::is_eq)))
             }
             Predicate::IsNull { column } => Some(*cell(column) == Value::Null),
-            Predicate::And(parts) => any(parts.iter().map(|part| self.truth(part, document).map(|t| !t))).map(|t| !t),
+            Predicate::And(parts) => {
+                any(parts.iter().map(|part| self.truth(part, document).map(|t| !t))).map(|t| !t)
+            }
             Predicate::Or(parts) => any(parts.iter().map(|part| self.truth(part, document))),
             Predicate::Not(part) => self.truth(part, document).map(|truth| !truth),
             other => panic!("unknown condition {other:?}"),
@@ -204,9 +212,12 @@ impl ClaimHarness for TwoMethods {
     type Table = Documents;
 
     async fn create(&self, shape: &Shape) -> Documents {
-        let columns: Vec<Ident> = shape.columns.iter().map(|column| Ident::new(&column.name).unwrap()).collect();
-        let key = shape.columns.iter().filter(|column| column.is_key).map(|column| column.name.clone()).collect();
-        let table = Documents { name: shape.table.clone(), columns: columns.into(), key, documents: Arc::default() };
+        let columns: Vec<Ident> =
+            shape.columns.iter().map(|column| Ident::new(&column.name).unwrap()).collect();
+        let key =
+            shape.columns.iter().filter(|column| column.is_key).map(|column| column.name.clone()).collect();
+        let table =
+            Documents { name: shape.table.clone(), columns: columns.into(), key, documents: Arc::default() };
         self.tables.lock().unwrap().insert(shape.table.to_string(), table.clone());
         table
     }

@@ -33,9 +33,10 @@ impl Rows {
             .collect::<Result<_, _>>()?;
         let columns: Arc<[Ident]> = columns.into();
         let index_of = |name: &Ident| {
-            columns.iter().position(|column| column == name).ok_or_else(|| {
-                StoreError::rejected("create table", &subject, format!("no column `{name}`"))
-            })
+            columns
+                .iter()
+                .position(|column| column == name)
+                .ok_or_else(|| StoreError::rejected("create table", &subject, format!("no column `{name}`")))
         };
         let key = table.key().iter().map(index_of).collect::<Result<_, _>>()?;
         let returned = match &table.returning {
@@ -179,7 +180,11 @@ impl Rows {
                 (Change::Add(number), Value::Null) => Value::Int(*number),
                 (Change::Add(number), Value::Int(old)) => Value::Int(old.saturating_add(*number)),
                 (Change::Add(_), other) => {
-                    let detail = format!("column `{}` holds {}; nothing can be added", assignment.column, other.kind());
+                    let detail = format!(
+                        "column `{}` holds {}; nothing can be added",
+                        assignment.column,
+                        other.kind()
+                    );
                     return Err(self.refuse("claim", detail));
                 }
             };
@@ -235,19 +240,26 @@ impl Condition {
                 })
             }
             Self::IsNull(column) => Some(*row.at(*column) == Value::Null),
-            Self::And(parts) => parts.iter().fold(Some(true), |so_far, part| match (so_far, part.holds(row)) {
-                (Some(false), _) | (_, Some(false)) => Some(false),
-                (Some(true), Some(true)) => Some(true),
-                _ => None,
-            }),
-            Self::Or(parts) => parts.iter().fold(Some(false), |so_far, part| match (so_far, part.holds(row)) {
-                (Some(true), _) | (_, Some(true)) => Some(true),
-                (Some(false), Some(false)) => Some(false),
-                _ => None,
-            }),
+            // All hold if none fails; a false decides, and an unknown leaves it open.
+            Self::And(parts) => {
+                any(parts.iter().map(|part| part.holds(row).map(|truth| !truth))).map(|truth| !truth)
+            }
+            Self::Or(parts) => any(parts.iter().map(|part| part.holds(row))),
             Self::Not(part) => part.holds(row).map(|truth| !truth),
         }
     }
+}
+
+fn any(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut answer = Some(false);
+    for truth in truths {
+        match truth {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => answer = None,
+        }
+    }
+    answer
 }
 
 fn resolve(value: &Value, now: Timestamp) -> Value {

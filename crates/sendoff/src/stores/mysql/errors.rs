@@ -8,7 +8,9 @@ use crate::error::{StoreError, StoreErrorKind};
 
 pub(super) fn convert(op: &'static str, subject: &str, error: sqlx::Error) -> StoreError {
     from_driver(op, subject, error, |database: &dyn DatabaseError| {
-        database.try_downcast_ref::<MySqlDatabaseError>().map_or(StoreErrorKind::Unavailable, |e| kind(e.number()))
+        database
+            .try_downcast_ref::<MySqlDatabaseError>()
+            .map_or(StoreErrorKind::Unavailable, |e| kind(e.number()))
     })
 }
 

@@ -35,8 +35,11 @@ pub(super) fn for_claim<'i>(indexes: &'i [Index], spec: &ClaimSpec) -> Option<&'
 
 /// How many leading columns are fixed by the claim, if the rest is its order.
 fn serves(index: &Index, equal: &[&str], spec: &ClaimSpec) -> Option<usize> {
-    let fixed =
-        index.parts.iter().take_while(|part| equal.iter().any(|name| name.eq_ignore_ascii_case(&part.column))).count();
+    let fixed = index
+        .parts
+        .iter()
+        .take_while(|part| equal.iter().any(|name| name.eq_ignore_ascii_case(&part.column)))
+        .count();
     // A column may be both fixed and in the order; try the longest fixed prefix first.
     (0..=fixed).rev().find(|&start| {
         let rest = &index.parts[start..];
@@ -94,8 +97,11 @@ mod tests {
 
     #[test]
     fn fixed_columns_first_then_the_order() {
-        let indexes =
-            [index("PRIMARY", &["id"]), index("by_status", &["status"]), index("ready", &["status", "due", "id"])];
+        let indexes = [
+            index("PRIMARY", &["id"]),
+            index("by_status", &["status"]),
+            index("ready", &["status", "due", "id"]),
+        ];
         let ready = col("status").eq("ready").and(col("due").le(now()));
         assert_eq!(choose(ready.clone(), &["due", "id"], &indexes).as_deref(), Some("ready"));
         assert_eq!(choose(ready.clone(), &["due"], &indexes).as_deref(), Some("ready"));

@@ -25,7 +25,11 @@ pub(super) async fn read(pool: &MySqlPool, table: Table) -> Result<(Layout, Vec<
         let declared: String = row.try_get("declared_type").map_err(convert)?;
         let nullable: String = row.try_get("nullable").map_err(convert)?;
         if let Ok(ident) = Ident::new(&column) {
-            columns.push(ColumnInfo { name: ident, kind: kind(&base, &declared), nullable: nullable == "YES" });
+            columns.push(ColumnInfo {
+                name: ident,
+                kind: kind(&base, &declared),
+                nullable: nullable == "YES",
+            });
         }
     }
     let mut indexes: Vec<Index> = Vec::new();
@@ -81,7 +85,8 @@ pub(super) fn plan(rows: &[MySqlRow]) -> Result<Plan, sqlx::Error> {
         let access: Option<String> = row.try_get("type")?;
         let key: Option<String> = row.try_get("key")?;
         let extra: Option<String> = row.try_get("Extra")?;
-        sorts |= extra.as_deref().is_some_and(|extra| extra.contains("filesort") || extra.contains("temporary"));
+        sorts |=
+            extra.as_deref().is_some_and(|extra| extra.contains("filesort") || extra.contains("temporary"));
         let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         lines.push(format!("type={} key={} extra={}", shown(&access), shown(&key), shown(&extra)));
         index = index.or(key);

@@ -15,7 +15,8 @@ use sqlx::{Arguments as _, AssertSqlSafe, FromRow, MySqlConnection, Row as _};
 
 use self::index::Index;
 use super::sql::{
-    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, connect, in_picked_order, key, retry,
+    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, connect, in_picked_order,
+    key, retry,
 };
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::{StoreError, StoreErrorKind};
@@ -186,7 +187,11 @@ impl<R> MysqlTable<R> {
     }
 
     /// How many rows the statement matched.
-    async fn execute(&self, connection: &mut MySqlConnection, statement: &Statement) -> Result<u64, StoreError> {
+    async fn execute(
+        &self,
+        connection: &mut MySqlConnection,
+        statement: &Statement,
+    ) -> Result<u64, StoreError> {
         let convert = |error| errors::convert("claim", &self.subject, error);
         let arguments = arguments(statement).map_err(convert)?;
         let sql = AssertSqlSafe(statement.sql.clone());
@@ -235,7 +240,8 @@ where
             let matched = self.execute(&mut transaction, &mark).await?;
             if matched != keys.len() as u64 {
                 // Locked by us and gone all the same: never hand over what was not marked.
-                let detail = format!("{} rows were locked but {matched} marked; is the key unique?", keys.len());
+                let detail =
+                    format!("{} rows were locked but {matched} marked; is the key unique?", keys.len());
                 return Err(StoreError::new(StoreErrorKind::Schema, "claim", &*self.subject, detail));
             }
             rows.append(&mut self.marked(&mut transaction, spec, keys).await?);

@@ -32,7 +32,9 @@ pub(super) fn value(row: &MySqlRow, index: usize) -> Result<Value, sqlx::Error> 
     }
     let kind = raw.type_info().name().to_owned();
     Ok(match kind.as_str() {
-        "BOOLEAN" | "TINYINT" | "SMALLINT" | "MEDIUMINT" | "INT" | "BIGINT" => Value::Int(row.try_get_unchecked(index)?),
+        "BOOLEAN" | "TINYINT" | "SMALLINT" | "MEDIUMINT" | "INT" | "BIGINT" => {
+            Value::Int(row.try_get_unchecked(index)?)
+        }
         "FLOAT" => Value::Float(f64::from(row.try_get_unchecked::<f32, _>(index)?)),
         "DOUBLE" => Value::Float(row.try_get_unchecked(index)?),
         "DATETIME" | "TIMESTAMP" => {

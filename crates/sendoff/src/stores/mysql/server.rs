@@ -67,13 +67,16 @@ impl Server {
             return Err(StoreError::schema(
                 "connect",
                 "database",
-                format!("the session's clock is {ahead} s ahead of UTC; set time_zone='+00:00' for this pool"),
+                format!(
+                    "the session's clock is {ahead} s ahead of UTC; set time_zone='+00:00' for this pool"
+                ),
             ));
         }
-        let status = sqlx::query("SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_size')")
-            .fetch_all(pool)
-            .await
-            .map_err(convert)?;
+        let status =
+            sqlx::query("SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_size')")
+                .fetch_all(pool)
+                .await
+                .map_err(convert)?;
         let mut topology = Topology::Single;
         let mut ready = false;
         let mut nodes = 0;
@@ -99,13 +102,15 @@ fn check_version(version: &str) -> Result<(), StoreError> {
     let mut parts = own.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
     let mut next = || parts.next().unwrap_or(0);
     let found = (next(), next(), next());
-    let (name, least) =
-        if own.contains("MariaDB") { ("MariaDB", (10, 6, 0)) } else { ("MySQL", (8, 0, 1)) };
+    let (name, least) = if own.contains("MariaDB") { ("MariaDB", (10, 6, 0)) } else { ("MySQL", (8, 0, 1)) };
     if found < least {
         return Err(StoreError::schema(
             "connect",
             "database",
-            format!("{name} {own} cannot skip locked rows; {}.{}.{} is the oldest that can", least.0, least.1, least.2),
+            format!(
+                "{name} {own} cannot skip locked rows; {}.{}.{} is the oldest that can",
+                least.0, least.1, least.2
+            ),
         ));
     }
     Ok(())
@@ -117,7 +122,9 @@ mod tests {
 
     #[test]
     fn servers_without_skip_locked_are_refused_by_name() {
-        for version in ["10.11.14-MariaDB-0+deb12u2", "5.5.5-10.6.1-MariaDB", "11.8.2-MariaDB", "8.0.36", "9.1.0"] {
+        for version in
+            ["10.11.14-MariaDB-0+deb12u2", "5.5.5-10.6.1-MariaDB", "11.8.2-MariaDB", "8.0.36", "9.1.0"]
+        {
             assert!(check_version(version).is_ok(), "{version}");
         }
         for version in ["10.5.23-MariaDB", "5.7.44-log", "8.0.0"] {

@@ -64,7 +64,8 @@ pub(super) fn plan(lines: &[String]) -> Plan {
         .take_while(|line| depth(line) > lines.get(start).map_or(0, depth))
         .collect();
     let index = picked.iter().find_map(|line| {
-        let (_, after) = line.split_once("Index Scan using ").or_else(|| line.split_once("Index Only Scan using "))?;
+        let (_, after) =
+            line.split_once("Index Scan using ").or_else(|| line.split_once("Index Only Scan using "))?;
         after.split_whitespace().next().map(str::to_owned)
     });
     let sorts = picked.iter().any(|line| line.contains("Sort"));

@@ -106,11 +106,21 @@ impl PostgresDatabase {
     pub async fn table<R>(&self, table: Table) -> Result<PostgresTable<R>, StoreError> {
         let subject = table.name().to_string();
         let layout = layout::read(self, table).await?;
-        Ok(PostgresTable { database: self.clone(), layout: Arc::new(layout), subject: subject.into(), row: PhantomData })
+        Ok(PostgresTable {
+            database: self.clone(),
+            layout: Arc::new(layout),
+            subject: subject.into(),
+            row: PhantomData,
+        })
     }
 
     /// Runs one statement in a transaction of its own and returns its rows once that is committed.
-    async fn run(&self, op: &'static str, subject: &str, statement: &Statement) -> Result<Vec<PgRow>, StoreError> {
+    async fn run(
+        &self,
+        op: &'static str,
+        subject: &str,
+        statement: &Statement,
+    ) -> Result<Vec<PgRow>, StoreError> {
         let convert = |error| errors::convert(op, subject, error);
         let mut connection = self.pool.acquire().await.map_err(convert)?;
         let arguments = arguments(op, subject, statement)?;
@@ -122,7 +132,12 @@ impl PostgresDatabase {
                 if rows.as_ref().is_err_and(errors::is_stale_plan) {
                     // Somebody changed the table: the server has rolled back, and plans anew next time.
                     connection.clear_cached_statements().await.map_err(convert)?;
-                    return Err(StoreError::new(StoreErrorKind::Contended, op, subject, "the table was changed"));
+                    return Err(StoreError::new(
+                        StoreErrorKind::Contended,
+                        op,
+                        subject,
+                        "the table was changed",
+                    ));
                 }
                 rows.map_err(convert)
             }
@@ -173,7 +188,8 @@ impl<R> PostgresTable<R> {
     }
 
     async fn run(&self, op: &'static str, statement: &Statement) -> Result<Vec<PgRow>, StoreError> {
-        retry(op, &self.subject, self.database.patience, || self.database.run(op, &self.subject, statement)).await
+        retry(op, &self.subject, self.database.patience, || self.database.run(op, &self.subject, statement))
+            .await
     }
 
     /// How the server would run this claim now. Claims nothing.

@@ -49,7 +49,8 @@ async fn sessions_are_shared(mut connections: [PgConnection; 2]) -> Result<bool,
     let mut seen: [Option<String>; 2] = [None, None];
     for _ in 0..LOOKS {
         let asked = usize::from(fastrand::bool());
-        let session: String = connections[asked].fetch_one("SELECT pg_backend_pid()::text").await?.try_get(0)?;
+        let session: String =
+            connections[asked].fetch_one("SELECT pg_backend_pid()::text").await?.try_get(0)?;
         let is_others = seen[1 - asked].as_ref() == Some(&session);
         let is_new = seen[asked].as_ref().is_some_and(|known| *known != session);
         if is_others || is_new {

@@ -55,7 +55,10 @@ pub(crate) fn term(
         (K::Float | K::Decimal, Value::Float(number)) => bound(Bind::Float(*number)),
         (K::Text, Value::Text(text)) => {
             if dialect == Dialect::Postgres && text.contains('\0') {
-                return Err(format!("the text for column `{}` has a NUL, which PostgreSQL cannot hold", column.name));
+                return Err(format!(
+                    "the text for column `{}` has a NUL, which PostgreSQL cannot hold",
+                    column.name
+                ));
             }
             bound(Bind::Text(text.clone()))
         }
@@ -72,11 +75,12 @@ pub(crate) fn term(
         (K::Text, Value::Uuid(id)) => bound(Bind::Text(id.hyphenated().to_string())),
         (K::Bytes, Value::Uuid(id)) => bound(Bind::Bytes(id.as_bytes().to_vec())),
         (K::Int, Value::Timestamp(at)) => bound(Bind::Int(at.as_micros().div_euclid(epoch.micros()))),
-        (K::Int, Value::Now { offset_micros }) => Ok(Term::Now(
-            K::Epoch(epoch),
-            nonzero(offset_micros.div_euclid(epoch.micros())).map(Bind::Int),
-        )),
-        (K::Moment | K::PlainMoment, Value::Timestamp(at)) => moment(dialect, &column.kind, *at).map(Term::Bound),
+        (K::Int, Value::Now { offset_micros }) => {
+            Ok(Term::Now(K::Epoch(epoch), nonzero(offset_micros.div_euclid(epoch.micros())).map(Bind::Int)))
+        }
+        (K::Moment | K::PlainMoment, Value::Timestamp(at)) => {
+            moment(dialect, &column.kind, *at).map(Term::Bound)
+        }
         (K::Moment | K::PlainMoment, Value::Now { offset_micros }) => Ok(Term::Now(
             column.kind.clone(),
             nonzero(*offset_micros).map(|micros| match dialect {
@@ -216,15 +220,13 @@ mod tests {
     fn moments_before_1970_round_down_not_towards_it() {
         let column = ColumnInfo { name: Ident::new("c").unwrap(), kind: ColumnKind::Int, nullable: true };
         let at = Value::Timestamp(Timestamp::from_micros(-1));
-        assert_eq!(
-            term(Dialect::Sqlite, &column, EpochUnit::Seconds, &at),
-            Ok(Term::Bound(Bind::Int(-1)))
-        );
+        assert_eq!(term(Dialect::Sqlite, &column, EpochUnit::Seconds, &at), Ok(Term::Bound(Bind::Int(-1))));
     }
 
     #[test]
     fn sqlite_text_sorts_as_time() {
-        let text = |micros| match moment(Dialect::Sqlite, &ColumnKind::Moment, Timestamp::from_micros(micros)) {
+        let text = |micros| match moment(Dialect::Sqlite, &ColumnKind::Moment, Timestamp::from_micros(micros))
+        {
             Ok(Bind::Text(text)) => text,
             other => panic!("{other:?}"),
         };

@@ -62,7 +62,9 @@ impl Dialect {
         let mut sql = match (self, kind) {
             // statement_timestamp(), not now(): in a transaction now() is its beginning. Not
             // clock_timestamp() either: being volatile, it keeps indexes out of the comparison.
-            (Self::Postgres, ColumnKind::PlainMoment) => "(statement_timestamp() AT TIME ZONE 'UTC')".to_owned(),
+            (Self::Postgres, ColumnKind::PlainMoment) => {
+                "(statement_timestamp() AT TIME ZONE 'UTC')".to_owned()
+            }
             (Self::Postgres, ColumnKind::Epoch(unit)) => {
                 let per_second = 1_000_000 / unit.micros();
                 format!("floor(extract(epoch FROM statement_timestamp()) * {per_second})::bigint")

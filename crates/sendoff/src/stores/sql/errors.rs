@@ -22,12 +22,15 @@ pub(crate) fn from_driver(
             StoreErrorKind::Unavailable,
             "no connection became free in time; the pool is too small, or its connections hang".to_owned(),
         ),
-        E::ColumnDecode { index, source } => {
-            (StoreErrorKind::Corrupt, format!("column {index} cannot be read as the row type wants: {source}"))
-        }
+        E::ColumnDecode { index, source } => (
+            StoreErrorKind::Corrupt,
+            format!("column {index} cannot be read as the row type wants: {source}"),
+        ),
         E::ColumnNotFound(name) => (
             StoreErrorKind::Schema,
-            format!("the row type wants a column `{name}` that the claim does not return; check `Table::returning`"),
+            format!(
+                "the row type wants a column `{name}` that the claim does not return; check `Table::returning`"
+            ),
         ),
         E::Decode(source) => (StoreErrorKind::Corrupt, format!("a row cannot be read: {source}")),
         E::Encode(source) => (StoreErrorKind::Rejected, format!("a value cannot be sent: {source}")),

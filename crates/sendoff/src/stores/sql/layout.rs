@@ -106,14 +106,17 @@ impl Layout {
                 return Err(StoreError::schema(
                     "open table",
                     subject,
-                    format!("key column `{name}` may be null; a key must identify every row: make it NOT NULL"),
+                    format!(
+                        "key column `{name}` may be null; a key must identify every row: make it NOT NULL"
+                    ),
                 ));
             }
             layout.key.push(index);
         }
         let key: Vec<String> = layout.table.key.iter().map(|name| fold(name.as_str())).collect();
-        let covering =
-            unique.iter().find(|candidate| candidate.columns.iter().all(|column| key.contains(&fold(column))));
+        let covering = unique
+            .iter()
+            .find(|candidate| candidate.columns.iter().all(|column| key.contains(&fold(column))));
         let Some(covering) = covering else {
             return Err(StoreError::schema(
                 "open table",
@@ -172,7 +175,10 @@ impl Layout {
         for assignment in spec.assignments() {
             let index = self.index_of(assignment.column.as_str(), "claim")?;
             if self.key.contains(&index) {
-                return refuse(format!("column `{}` is part of the key and cannot be set", assignment.column));
+                return refuse(format!(
+                    "column `{}` is part of the key and cannot be set",
+                    assignment.column
+                ));
             }
         }
         Ok(())
@@ -220,10 +226,8 @@ mod tests {
             info("part", ColumnKind::Int, false),
             info("status", ColumnKind::Text, true),
         ];
-        let unique = [UniqueKey {
-            index: "pk".into(),
-            columns: unique.iter().map(|&name| name.to_owned()).collect(),
-        }];
+        let unique =
+            [UniqueKey { index: "pk".into(), columns: unique.iter().map(|&name| name.to_owned()).collect() }];
         Layout::check(Table::new("jobs", key.iter().copied())?, columns, &unique, true)
     }
 

@@ -9,10 +9,12 @@ mod plan;
 mod pool;
 mod render;
 mod rows;
+#[cfg(test)]
+mod snapshots;
 
+pub(crate) use bind::Bind;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use bind::timestamp;
-pub(crate) use bind::Bind;
 pub(crate) use contention::{PATIENCE, retry};
 pub(crate) use dialect::Dialect;
 pub(crate) use errors::{database_error, from_driver};

@@ -76,10 +76,10 @@ impl<'a> Renderer<'a> {
             "bare_columns" => self.columns(""),
             "scan_index" => {
                 if let Some(index) = self.scan_index {
-                    self.force_index(&index.to_owned());
+                    self.force_index(index);
                 }
             }
-            "key_index" => self.force_index(&self.layout.key_index().to_owned()),
+            "key_index" => self.force_index(self.layout.key_index()),
             unknown => unreachable!("statement file has an unknown hole {{{unknown}}}"),
         }
         Ok(())
@@ -244,7 +244,9 @@ impl<'a> Renderer<'a> {
         for (index, column) in layout.key().enumerate() {
             self.comma(index);
             self.name("t.", &column.name);
-            if self.dialect == Dialect::Postgres && matches!(column.kind, ColumnKind::Decimal | ColumnKind::Other(_)) {
+            if self.dialect == Dialect::Postgres
+                && matches!(column.kind, ColumnKind::Decimal | ColumnKind::Other(_))
+            {
                 self.sql.push_str("::text");
             }
             self.sql.push_str(&format!(" AS k{index}"));

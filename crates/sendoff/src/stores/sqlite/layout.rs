@@ -56,7 +56,10 @@ pub(super) async fn read(pool: &SqlitePool, table: Table) -> Result<Layout, Stor
     primary.sort_unstable();
     let mut unique = Vec::new();
     if !primary.is_empty() {
-        unique.push(UniqueKey { index: String::new(), columns: primary.into_iter().map(|(_, name)| name).collect() });
+        unique.push(UniqueKey {
+            index: String::new(),
+            columns: primary.into_iter().map(|(_, name)| name).collect(),
+        });
     }
     let rows = sqlx::query(include_str!("unique_keys.sql")).bind(&name).bind(&schema).fetch_all(pool).await;
     for row in rows.map_err(convert)? {
@@ -85,7 +88,10 @@ async fn refuse_null_keys(pool: &SqlitePool, layout: &Layout) -> Result<(), Stor
             .await
             .map_err(|error| errors::convert(OP, &subject, error))?;
         if found {
-            let detail = format!("key column `{}` is null in some row; give it a value, or delete the row", column.name);
+            let detail = format!(
+                "key column `{}` is null in some row; give it a value, or delete the row",
+                column.name
+            );
             return Err(StoreError::schema(OP, subject, detail));
         }
     }
@@ -123,7 +129,8 @@ pub(super) fn plan(lines: &[String]) -> Plan {
         if line.contains("USING INTEGER PRIMARY KEY") || line.contains("USING PRIMARY KEY") {
             return Some("PRIMARY KEY".to_owned());
         }
-        let (_, after) = line.split_once("USING INDEX ").or_else(|| line.split_once("USING COVERING INDEX "))?;
+        let (_, after) =
+            line.split_once("USING INDEX ").or_else(|| line.split_once("USING COVERING INDEX "))?;
         after.split_whitespace().next().map(str::to_owned)
     });
     let sorts = lines.iter().any(|line| line.contains("TEMP B-TREE"));

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::sqlite::{
-    SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqliteRow,
-    SqliteSynchronous,
+    SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqliteRow, SqliteSynchronous,
 };
 use sqlx::{Arguments as _, AssertSqlSafe, FromRow, Row as _, SqliteConnection};
 use tokio::sync::Mutex;
 
 use super::sql::{
-    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, connect, in_picked_order, key, retry,
+    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, connect, in_picked_order,
+    key, retry,
 };
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::StoreError;
@@ -113,7 +113,12 @@ impl SqliteDatabase {
     pub async fn table<R>(&self, table: Table) -> Result<SqliteTable<R>, StoreError> {
         let subject = table.name().to_string();
         let layout = layout::read(&self.pool, table).await?;
-        Ok(SqliteTable { database: self.clone(), layout: Arc::new(layout), subject: subject.into(), row: PhantomData })
+        Ok(SqliteTable {
+            database: self.clone(),
+            layout: Arc::new(layout),
+            subject: subject.into(),
+            row: PhantomData,
+        })
     }
 }
 
@@ -162,7 +167,10 @@ impl<R> SqliteTable<R> {
         Ok(layout::plan(&lines))
     }
 
-    async fn acquire(&self, op: &'static str) -> Result<sqlx::pool::PoolConnection<sqlx::Sqlite>, StoreError> {
+    async fn acquire(
+        &self,
+        op: &'static str,
+    ) -> Result<sqlx::pool::PoolConnection<sqlx::Sqlite>, StoreError> {
         self.database.pool.acquire().await.map_err(|error| errors::convert(op, &self.subject, error))
     }
 

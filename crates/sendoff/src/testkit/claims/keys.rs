@@ -31,7 +31,14 @@ async fn claims_by_key<H: ClaimHarness>(harness: &H, shape: Shape, keys: Vec<Vec
         assert_eq!(ints(&shape, &claimed, "n"), expected);
         for row in &claimed {
             let row = shape.normalise(row);
-            seen.push(shape.columns.iter().filter(|c| c.is_key).map(|c| row.get(&c.name).unwrap().clone()).collect());
+            seen.push(
+                shape
+                    .columns
+                    .iter()
+                    .filter(|c| c.is_key)
+                    .map(|c| row.get(&c.name).unwrap().clone())
+                    .collect(),
+            );
         }
     }
     assert_eq!(seen, keys, "keys come back as they went in");
@@ -46,14 +53,16 @@ pub(crate) async fn text_keys<H: ClaimHarness>(harness: Arc<H>) {
 }
 
 pub(crate) async fn uuid_keys<H: ClaimHarness>(harness: Arc<H>) {
-    let keys = [0, 1, u128::MAX, 0x0018_0000_0000_7000_8000_0000_0000_0001].map(|n| vec![Uuid::from_u128(n).into()]);
+    let keys =
+        [0, 1, u128::MAX, 0x0018_0000_0000_7000_8000_0000_0000_0001].map(|n| vec![Uuid::from_u128(n).into()]);
     claims_by_key(&*harness, Shape::new("uuid_key").key("id", ValueKind::Uuid), keys.to_vec()).await;
 }
 
 /// No column of it is unique by itself.
 pub(crate) async fn composite_keys<H: ClaimHarness>(harness: Arc<H>) {
     let shape = Shape::new("composite").key("tenant", ValueKind::Text).key("id", ValueKind::Int);
-    let keys = [("a", 1), ("a", 2), ("b", 1), ("b", i64::MAX)].map(|(tenant, id)| vec![tenant.into(), id.into()]);
+    let keys =
+        [("a", 1), ("a", 2), ("b", 1), ("b", i64::MAX)].map(|(tenant, id)| vec![tenant.into(), id.into()]);
     claims_by_key(&*harness, shape, keys.to_vec()).await;
 }
 

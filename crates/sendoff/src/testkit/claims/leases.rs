@@ -50,7 +50,9 @@ pub(crate) async fn an_expired_lease_is_taken<H: ClaimHarness>(harness: Arc<H>) 
 }
 
 /// Taken, refused while it lasts, taken again when it is over: as the database counts time.
-pub(crate) async fn a_lease_set_by_the_database_clock_lasts_as_long_as_it_says<H: ClaimHarness>(harness: Arc<H>) {
+pub(crate) async fn a_lease_set_by_the_database_clock_lasts_as_long_as_it_says<H: ClaimHarness>(
+    harness: Arc<H>,
+) {
     let (shape, table) = ready_jobs(&*harness, "lasts", 1).await;
     let length = Duration::from_millis(400);
     let spec = lease(&shape, free(), now_plus(length), "w");

@@ -66,7 +66,8 @@ pub(crate) async fn unknown_columns_are_refused_by_name<H: ClaimHarness>(harness
 pub(crate) async fn values_of_the_wrong_kind_are_refused<H: ClaimHarness>(harness: Arc<H>) {
     let (shape, table) = ready_jobs(&*harness, "wrong", 1).await;
     for eligible in [col("rank").eq("abc"), col("status").eq(0), col("rank").eq(1.5), col("owner").lt(true)] {
-        let spec = ClaimSpec::on_table(shape.table.clone()).eligible(eligible.clone()).set("owner", "x").build();
+        let spec =
+            ClaimSpec::on_table(shape.table.clone()).eligible(eligible.clone()).set("owner", "x").build();
         match table.claim(&spec.unwrap()).await {
             Err(error) => assert_eq!(error.kind(), StoreErrorKind::Rejected, "{error}"),
             // A store without types (memory) finds them incomparable, and so takes nothing.
@@ -85,8 +86,11 @@ pub(crate) async fn the_key_cannot_be_set<H: ClaimHarness>(harness: Arc<H>) {
 
 pub(crate) async fn a_spec_for_another_table_is_refused<H: ClaimHarness>(harness: Arc<H>) {
     let (_, table) = ready_jobs(&*harness, "mine", 1).await;
-    let spec =
-        ClaimSpec::on("somebody_elses").eligible(col("lease_until").lt(now())).set("owner", "x").build().unwrap();
+    let spec = ClaimSpec::on("somebody_elses")
+        .eligible(col("lease_until").lt(now()))
+        .set("owner", "x")
+        .build()
+        .unwrap();
     let error = table.claim(&spec).await.expect_err("refused");
     assert_eq!(error.kind(), StoreErrorKind::Rejected, "{error}");
     assert!(error.to_string().contains("somebody_elses"), "{error}");

@@ -43,10 +43,13 @@ fn value(kind: ValueKind) -> BoxedStrategy<Value> {
         ValueKind::Int => prop_oneof![Just(i64::MIN), Just(i64::MAX), -3_i64..4].prop_map(Value::Int).boxed(),
         ValueKind::Float => prop_oneof![Just(-1e9), Just(0.5), Just(2.0)].prop_map(Value::Float).boxed(),
         ValueKind::Text => {
-            let chosen = prop::sample::select(vec!["", "a", "A", "a ", "b'\"`;--", "ß表"]).prop_map(str::to_owned);
+            let chosen =
+                prop::sample::select(vec!["", "a", "A", "a ", "b'\"`;--", "ß表"]).prop_map(str::to_owned);
             prop_oneof![chosen, "[a-c%_\\\\]{0,3}"].prop_map(Value::Text).boxed()
         }
-        ValueKind::Bytes => vec(prop_oneof![Just(0_u8), Just(1), Just(255)], 0..3).prop_map(Value::Bytes).boxed(),
+        ValueKind::Bytes => {
+            vec(prop_oneof![Just(0_u8), Just(1), Just(255)], 0..3).prop_map(Value::Bytes).boxed()
+        }
         ValueKind::Uuid => (0_u128..3).prop_map(|n| Value::Uuid(Uuid::from_u128(n << 64 | n))).boxed(),
         ValueKind::Timestamp | ValueKind::Json => (0_i64..4)
             .prop_map(|n| Value::Timestamp(Timestamp::from_micros(1_600_000_000_000_000 + n)))
@@ -60,7 +63,9 @@ fn name() -> BoxedStrategy<String> {
         "[a-zA-Z_][a-zA-Z0-9_ ]{0,10}[a-z]",
         "\\PC{1,12}".prop_filter("valid in every database", |name| {
             // Four bytes in UTF-8 are more than MariaDB keeps of a name; some databases trim spaces.
-            crate::claim::Ident::new(name).is_ok() && name.chars().all(|c| c.len_utf8() < 4) && name.trim() == name
+            crate::claim::Ident::new(name).is_ok()
+                && name.chars().all(|c| c.len_utf8() < 4)
+                && name.trim() == name
         }),
     ]
     .boxed()
@@ -126,10 +131,13 @@ fn scenario() -> BoxedStrategy<Scenario> {
             (Just(shape), rows, predicate(&columns), set, order, 0_u32..8)
         })
         .prop_map(|(shape, rows, eligible, (index, new_values), order, limit)| {
-            let rows =
-                rows.into_iter().zip(1_i64..).map(|(cells, id)| [Value::Int(id)].into_iter().chain(cells).collect());
+            let rows = rows
+                .into_iter()
+                .zip(1_i64..)
+                .map(|(cells, id)| [Value::Int(id)].into_iter().chain(cells).collect());
             let set = vec![(shape.columns[index + 1].name.clone(), new_values[index].clone())];
-            let mut order: Vec<_> = order.into_iter().map(|(column, way, nulls)| (column.name, way, nulls)).collect();
+            let mut order: Vec<_> =
+                order.into_iter().map(|(column, way, nulls)| (column.name, way, nulls)).collect();
             // Ties would be broken as each store likes.
             order.push(("id".to_owned(), Direction::Ascending, Nulls::Native));
             Scenario { rows: rows.collect(), shape, eligible, set, order, limit }
@@ -172,26 +180,29 @@ impl Scenario {
 pub(crate) async fn random_claims_agree_with_the_memory_store<H: ClaimHarness>(harness: Arc<H>) {
     let runtime = tokio::runtime::Handle::current();
     let search = move || {
-        let config = Config { cases: CASES, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
-        TestRunner::new(config).run(&scenario(), |mut scenario| {
+        let config =
+            Config { cases: CASES, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
+        let outcome = TestRunner::new(config).run(&scenario(), |mut scenario| {
             scenario.shape = unique(scenario.shape);
-            runtime.block_on(async {
-                let Scenario { shape, rows, .. } = &scenario;
-                let table = harness.create(shape).await;
-                harness.insert(shape, rows).await;
-                let claimed = table.claim(&scenario.spec()).await;
-                let claimed = claimed.map_err(|error| TestCaseError::fail(format!("{error:?}")))?;
-                let claimed: Vec<Record> = claimed.iter().map(|row| shape.normalise(row)).collect();
-                let stored: Vec<Record> = harness.rows(shape).await.iter().map(|row| shape.normalise(row)).collect();
-                let (expected_claimed, expected_stored) = scenario.expected().await;
-                prop_assert_eq!(claimed, expected_claimed, "claimed");
-                prop_assert_eq!(stored, expected_stored, "stored");
-                Ok(())
-            })
-        })
+            runtime.block_on(agrees(&*harness, &scenario))
+        });
+        outcome.map_err(|failure| failure.to_string())
     };
-    let outcome = tokio::task::spawn_blocking(search).await.unwrap();
-    if let Err(failure) = outcome {
+    if let Err(failure) = tokio::task::spawn_blocking(search).await.unwrap() {
         panic!("{failure}");
     }
+}
+
+async fn agrees<H: ClaimHarness>(harness: &H, scenario: &Scenario) -> Result<(), TestCaseError> {
+    let Scenario { shape, rows, .. } = scenario;
+    let table = harness.create(shape).await;
+    harness.insert(shape, rows).await;
+    let claimed = table.claim(&scenario.spec()).await;
+    let claimed = claimed.map_err(|error| TestCaseError::fail(format!("{error:?}")))?;
+    let claimed: Vec<Record> = claimed.iter().map(|row| shape.normalise(row)).collect();
+    let stored: Vec<Record> = harness.rows(shape).await.iter().map(|row| shape.normalise(row)).collect();
+    let (expected_claimed, expected_stored) = scenario.expected().await;
+    prop_assert_eq!(claimed, expected_claimed, "claimed");
+    prop_assert_eq!(stored, expected_stored, "stored");
+    Ok(())
 }

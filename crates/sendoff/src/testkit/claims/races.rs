@@ -105,7 +105,8 @@ async fn race<H: ClaimHarness>(harness: &H, rows: i64, claimers: usize, batch: u
         running.push(tokio::spawn(async move {
             let claimer = Claimer { owner: format!("claimer-{number}"), batch };
             let ids =
-                drain(&table, &name, &claimer, |got| total.fetch_add(got, Ordering::SeqCst) + got >= goal).await;
+                drain(&table, &name, &claimer, |got| total.fetch_add(got, Ordering::SeqCst) + got >= goal)
+                    .await;
             (claimer.owner, ids)
         }));
     }

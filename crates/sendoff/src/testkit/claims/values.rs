@@ -24,7 +24,8 @@ fn samples() -> Vec<(ValueKind, Vec<Value>)> {
 
 pub(crate) async fn every_kind_of_value_can_be_set_and_compared<H: ClaimHarness>(harness: Arc<H>) {
     for (kind, values) in samples() {
-        let shape = Shape::new("kind").key("id", ValueKind::Int).column("v", kind).column("owner", ValueKind::Text);
+        let shape =
+            Shape::new("kind").key("id", ValueKind::Int).column("v", kind).column("owner", ValueKind::Text);
         let table = harness.create(&shape).await;
         harness.insert(&shape, &[vec![1.into(), values[0].clone(), Value::Null]]).await;
         // From each value to the next: found by the one, set to the other, and round again.
@@ -76,8 +77,11 @@ pub(crate) async fn adding_counts_null_as_zero<H: ClaimHarness>(harness: Arc<H>)
         .build()
         .unwrap();
     table.claim(&clear).await.unwrap();
-    let count =
-        ClaimSpec::on_table(shape.table.clone()).eligible(col("id").eq(1)).add("attempts", 3).build().unwrap();
+    let count = ClaimSpec::on_table(shape.table.clone())
+        .eligible(col("id").eq(1))
+        .add("attempts", 3)
+        .build()
+        .unwrap();
     assert_eq!(table.claim(&count).await.unwrap()[0].get("attempts"), Some(&Value::Int(3)));
     assert_eq!(table.claim(&count).await.unwrap()[0].get("attempts"), Some(&Value::Int(6)));
 }

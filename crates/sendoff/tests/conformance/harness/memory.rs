@@ -34,7 +34,9 @@ impl ClaimHarness for Memory {
     async fn insert(&self, shape: &Shape, rows: &[Vec<Value>]) {
         let named: Vec<Vec<(&str, Value)>> = rows
             .iter()
-            .map(|row| shape.columns.iter().map(|column| column.name.as_str()).zip(row.iter().cloned()).collect())
+            .map(|row| {
+                shape.columns.iter().map(|column| column.name.as_str()).zip(row.iter().cloned()).collect()
+            })
             .collect();
         self.table(shape).insert(&named).unwrap();
     }

@@ -15,7 +15,11 @@ pub(crate) fn quote(name: &str, quote: char) -> String {
 }
 
 /// `CREATE TABLE` with its primary key, and the index if there is one. `kind` names a column's type.
-pub(crate) fn ddl(shape: &Shape, mark: char, kind: impl Fn(&sendoff::testkit::ShapeColumn) -> &'static str) -> Vec<String> {
+pub(crate) fn ddl(
+    shape: &Shape,
+    mark: char,
+    kind: impl Fn(&sendoff::testkit::ShapeColumn) -> &'static str,
+) -> Vec<String> {
     let name = |ident: &Ident| quote(ident.as_str(), mark);
     let mut parts: Vec<String> = shape
         .columns
@@ -44,12 +48,18 @@ pub(crate) fn select_all(shape: &Shape, mark: char) -> String {
 }
 
 /// `INSERT` of so many rows; `placeholder` names the n-th value, counted from 1.
-pub(crate) fn insert(shape: &Shape, mark: char, rows: usize, placeholder: impl Fn(usize) -> String) -> String {
+pub(crate) fn insert(
+    shape: &Shape,
+    mark: char,
+    rows: usize,
+    placeholder: impl Fn(usize) -> String,
+) -> String {
     let width = shape.columns.len();
     let columns: Vec<String> = shape.columns.iter().map(|column| quote(&column.name, mark)).collect();
     let tuples: Vec<String> = (0..rows)
         .map(|row| {
-            let values: Vec<String> = (0..width).map(|column| placeholder(row * width + column + 1)).collect();
+            let values: Vec<String> =
+                (0..width).map(|column| placeholder(row * width + column + 1)).collect();
             format!("({})", values.join(", "))
         })
         .collect();

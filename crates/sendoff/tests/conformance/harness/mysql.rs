@@ -48,7 +48,11 @@ pub(crate) async fn fill(host: &MySqlPool, shape: &Shape, rows: &[Vec<Value>]) {
                 Value::Text(value) => query.bind(value),
                 Value::Bytes(value) => query.bind(value),
                 Value::Uuid(value) => query.bind(value),
-                Value::Timestamp(value) => query.bind(moment(value)),
+                Value::Timestamp(value) => {
+                    // As DATETIME: the driver's TIMESTAMP begins in 1970.
+                    let at = moment(value);
+                    query.bind(sqlx::types::time::PrimitiveDateTime::new(at.date(), at.time()))
+                }
                 Value::Json(value) => query.bind(value),
                 other => unexpected(&other),
             };

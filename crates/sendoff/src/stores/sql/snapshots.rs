@@ -1,0 +1,95 @@
+//! Every statement as it is sent, for one claim: so that a review sees real SQL. After a change on purpose,
+//! `SENDOFF_UPDATE_SNAPSHOTS=1 cargo test -p sendoff snapshots` writes the files anew.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::dialect::Dialect;
+use super::layout::{ColumnInfo, ColumnKind, Layout, UniqueKey};
+use super::render::Renderer;
+use crate::claim::{ClaimSpec, Ident, Key, Table, col, now, now_plus};
+
+fn layout(dialect: Dialect) -> Layout {
+    let moment = if dialect == Dialect::Sqlite { ColumnKind::Int } else { ColumnKind::Moment };
+    let columns = [
+        ("tenant", ColumnKind::Text, false),
+        ("id", ColumnKind::Int, false),
+        ("status", ColumnKind::Text, true),
+        ("lease until", moment, true),
+        ("attempts", ColumnKind::Int, true),
+    ];
+    let columns = columns
+        .into_iter()
+        .map(|(name, kind, nullable)| ColumnInfo { name: Ident::new(name).unwrap(), kind, nullable })
+        .collect();
+    let unique =
+        [UniqueKey { index: "PRIMARY".to_owned(), columns: vec!["tenant".to_owned(), "id".to_owned()] }];
+    let table = Table::new("shop.jobs", ["tenant", "id"]).unwrap();
+    Layout::check(table, columns, &unique, dialect.folds_case()).unwrap()
+}
+
+fn spec() -> ClaimSpec {
+    let free = col("lease until").is_null().or(col("lease until").lt(now()));
+    ClaimSpec::on("shop.jobs")
+        .eligible(col("status").is_in(["ready", "failed"]).and(free))
+        .set("status", "running")
+        .set("lease until", now_plus(Duration::from_secs(30)))
+        .add("attempts", 1)
+        .order_by("id")
+        .limit(100)
+        .build()
+        .unwrap()
+}
+
+fn check(dialect: Dialect, file: &str, statements: &[(&str, &'static str)]) {
+    let (layout, spec) = (layout(dialect), spec());
+    let keys = [Key(vec!["a".into(), 1.into()]), Key(vec!["b".into(), 2.into()])];
+    let mut shown = String::new();
+    for (name, template) in statements {
+        let filled = Renderer::new(dialect, &layout, &spec)
+            .keys(&keys)
+            .scan_index(Some("ready"))
+            .fill(template)
+            .unwrap();
+        shown.push_str(&format!("-- {name}\n{}\n-- binds {:?}\n\n", filled.sql, filled.binds));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/stores/sql/snapshots").join(file);
+    if std::env::var_os("SENDOFF_UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(&path, &shown).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(shown == expected, "{file} is not what is sent any more; it would be:\n{shown}");
+}
+
+#[test]
+fn postgres() {
+    let statements = [
+        ("claim.sql", include_str!("../postgres/claim.sql")),
+        ("find.sql", include_str!("../postgres/find.sql")),
+        ("claim_one.sql", include_str!("../postgres/claim_one.sql")),
+    ];
+    check(Dialect::Postgres, "postgres.txt", &statements);
+}
+
+#[test]
+fn sqlite() {
+    let statements = [
+        ("claim_1_pick.sql", include_str!("../sqlite/claim_1_pick.sql")),
+        ("claim_2_mark.sql", include_str!("../sqlite/claim_2_mark.sql")),
+        ("find.sql", include_str!("../sqlite/find.sql")),
+        ("claim_one.sql", include_str!("../sqlite/claim_one.sql")),
+    ];
+    check(Dialect::Sqlite, "sqlite.txt", &statements);
+}
+
+#[test]
+fn mysql() {
+    let statements = [
+        ("claim_1_lock.sql", include_str!("../mysql/claim_1_lock.sql")),
+        ("claim_2_mark.sql", include_str!("../mysql/claim_2_mark.sql")),
+        ("claim_3_read.sql", include_str!("../mysql/claim_3_read.sql")),
+        ("find.sql", include_str!("../mysql/find.sql")),
+        ("claim_one.sql", include_str!("../mysql/claim_one.sql")),
+    ];
+    check(Dialect::Mysql, "mysql.txt", &statements);
+}
