@@ -1,7 +1,7 @@
 //! What a table looks like to MariaDB or MySQL, and how it would be claimed from.
 
 use sqlx::mysql::MySqlRow;
-use sqlx::{MySqlPool, Row as _};
+use sqlx::{MySqlConnection, Row as _};
 
 use super::super::sql::{ColumnInfo, ColumnKind, Dialect, Layout, Plan, UniqueKey};
 use super::errors;
@@ -11,14 +11,18 @@ use crate::error::StoreError;
 
 const OP: &str = "open table";
 
-pub(super) async fn read(pool: &MySqlPool, table: Table) -> Result<(Layout, Vec<Index>), StoreError> {
+pub(super) async fn read(
+    connection: &mut MySqlConnection,
+    table: Table,
+) -> Result<(Layout, Vec<Index>), StoreError> {
     let subject = table.name().to_string();
     let convert = |error| errors::convert(OP, &subject, error);
     let name = table.name().name().as_str().to_owned();
     let schema = table.name().schema().map(|schema| schema.as_str().to_owned());
 
     let mut columns = Vec::new();
-    let found = sqlx::query(include_str!("columns.sql")).bind(&schema).bind(&name).fetch_all(pool).await;
+    let found =
+        sqlx::query(include_str!("columns.sql")).bind(&schema).bind(&name).fetch_all(&mut *connection).await;
     for row in found.map_err(convert)? {
         let column: String = row.try_get("name").map_err(convert)?;
         let base: String = row.try_get("base_type").map_err(convert)?;
@@ -33,7 +37,11 @@ pub(super) async fn read(pool: &MySqlPool, table: Table) -> Result<(Layout, Vec<
         }
     }
     let mut indexes: Vec<Index> = Vec::new();
-    let found = sqlx::query(include_str!("unique_keys.sql")).bind(&schema).bind(&name).fetch_all(pool).await;
+    let found = sqlx::query(include_str!("unique_keys.sql"))
+        .bind(&schema)
+        .bind(&name)
+        .fetch_all(&mut *connection)
+        .await;
     for row in found.map_err(convert)? {
         let name: String = row.try_get("index").map_err(convert)?;
         let part = IndexPart {

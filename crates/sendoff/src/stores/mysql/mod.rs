@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlPool, MySqlRow};
-use sqlx::{Arguments as _, AssertSqlSafe, FromRow, MySqlConnection, Row as _};
+use sqlx::{Arguments as _, AssertSqlSafe, Connection as _, FromRow, MySqlConnection, Row as _};
 
 use self::index::Index;
 use super::sql::{
-    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, connect, in_picked_order,
-    key, retry,
+    Bind, Connections, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement,
+    in_picked_order, key, retry,
 };
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::{StoreError, StoreErrorKind};
@@ -58,7 +58,7 @@ const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANS
 /// run against one.
 #[derive(Debug, Clone)]
 pub struct MysqlDatabase {
-    pool: MySqlPool,
+    connections: Connections<sqlx::MySql>,
     server: Arc<Server>,
     patience: Duration,
 }
@@ -72,10 +72,10 @@ impl MysqlDatabase {
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let options: MySqlConnectOptions =
             url.parse().map_err(|error| errors::convert("connect", "database", error))?;
-        let pool = connect(options, CONNECTIONS_MAX)
+        let connections = Connections::open(options, CONNECTIONS_MAX)
             .await
             .map_err(|error| errors::convert("connect", "database", error))?;
-        Self::from_pool(pool).await
+        Self::over(connections).await
     }
 
     /// Uses a pool that the host has made. Its sessions must be in UTC, as the driver's are by default.
@@ -83,11 +83,18 @@ impl MysqlDatabase {
     /// # Errors
     /// `Schema` if the server is too old or the session's zone is not UTC.
     pub async fn from_pool(pool: MySqlPool) -> Result<Self, StoreError> {
-        let server = Server::read(&pool).await?;
+        Self::over(Connections::of_host(pool)).await
+    }
+
+    async fn over(connections: Connections<sqlx::MySql>) -> Result<Self, StoreError> {
+        let mut connection =
+            connections.acquire().await.map_err(|error| errors::convert("connect", "database", error))?;
+        let server = Server::read(&mut connection).await?;
+        connection.keep();
         if let Some(warning) = server.topology().warning() {
             tracing::warn!("{warning}");
         }
-        Ok(Self { pool, server: Arc::new(server), patience: PATIENCE })
+        Ok(Self { connections, server: Arc::new(server), patience: PATIENCE })
     }
 
     /// What answers at the other end, and what is supported there.
@@ -108,7 +115,13 @@ impl MysqlDatabase {
     /// `Schema` or `Rejected`, saying what does not fit.
     pub async fn table<R>(&self, table: Table) -> Result<MysqlTable<R>, StoreError> {
         let subject = table.name().to_string();
-        let (layout, indexes) = layout::read(&self.pool, table).await?;
+        let mut connection = self
+            .connections
+            .acquire()
+            .await
+            .map_err(|error| errors::convert("open table", &subject, error))?;
+        let (layout, indexes) = layout::read(&mut connection, table).await?;
+        connection.keep();
         Ok(MysqlTable {
             database: self.clone(),
             layout: Arc::new(layout),
@@ -169,7 +182,7 @@ impl<R> MysqlTable<R> {
         let mut statement = self.lock_statement(spec)?;
         statement.sql.insert_str(0, "EXPLAIN ");
         let convert = |error| errors::convert("explain", &self.subject, error);
-        let mut connection = self.database.pool.acquire().await.map_err(convert)?;
+        let mut connection = self.database.connections.acquire().await.map_err(convert)?;
         let rows = self.fetch("explain", &mut connection, &statement).await?;
         layout::plan(&rows).map_err(convert)
     }
@@ -222,7 +235,8 @@ where
 
     async fn claim_once(&self, spec: &ClaimSpec, lock: &Statement) -> Result<Vec<R>, StoreError> {
         let convert = |error| errors::convert("claim", &self.subject, error);
-        let mut transaction = self.database.pool.begin_with(BEGIN).await.map_err(convert)?;
+        let mut connection = self.database.connections.acquire().await.map_err(convert)?;
+        let mut transaction = connection.begin_with(BEGIN).await.map_err(convert)?;
 
         let mut picked = Vec::new();
         for row in self.fetch("claim", &mut transaction, lock).await? {
@@ -230,6 +244,7 @@ where
         }
         if picked.is_empty() {
             transaction.rollback().await.map_err(convert)?;
+            connection.keep();
             return Ok(Vec::new());
         }
         let mut ascending = picked.clone();
@@ -248,6 +263,7 @@ where
         }
         // On a cluster this is where a claim of the same rows on another node wins: then nothing was claimed.
         transaction.commit().await.map_err(convert)?;
+        connection.keep();
         Ok(in_picked_order(&picked, rows))
     }
 
@@ -255,13 +271,16 @@ where
         let convert = |error| errors::convert("claim", &self.subject, error);
         let keys = std::slice::from_ref(id);
         let mark = self.renderer(spec)?.keys(keys).fill(include_str!("claim_one.sql"))?;
-        let mut transaction = self.database.pool.begin_with(BEGIN).await.map_err(convert)?;
+        let mut connection = self.database.connections.acquire().await.map_err(convert)?;
+        let mut transaction = connection.begin_with(BEGIN).await.map_err(convert)?;
         if self.execute(&mut transaction, &mark).await? == 0 {
             transaction.rollback().await.map_err(convert)?;
+            connection.keep();
             return Ok(None);
         }
         let row = self.marked(&mut transaction, spec, keys).await?.pop();
         transaction.commit().await.map_err(convert)?;
+        connection.keep();
         Ok(row.map(|(_, row)| row))
     }
 }
@@ -277,8 +296,10 @@ where
         let statement = self.renderer(spec)?.fill(include_str!("find.sql"))?;
         let convert = |error| errors::convert("find", &self.subject, error);
         let rows = retry("find", &self.subject, self.database.patience, || async {
-            let mut connection = self.database.pool.acquire().await.map_err(convert)?;
-            self.fetch("find", &mut connection, &statement).await
+            let mut connection = self.database.connections.acquire().await.map_err(convert)?;
+            let rows = self.fetch("find", &mut connection, &statement).await?;
+            connection.keep();
+            Ok(rows)
         })
         .await?;
         rows.iter().map(|row| self.key(row, 0)).collect()

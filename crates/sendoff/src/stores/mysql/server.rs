@@ -1,6 +1,6 @@
 //! What answers at the other end, and what is supported there.
 
-use sqlx::{MySqlPool, Row as _};
+use sqlx::{MySqlConnection, Row as _};
 
 use super::errors;
 use crate::error::StoreError;
@@ -50,13 +50,13 @@ impl Server {
         &self.topology
     }
 
-    pub(super) async fn read(pool: &MySqlPool) -> Result<Self, StoreError> {
+    pub(super) async fn read(connection: &mut MySqlConnection) -> Result<Self, StoreError> {
         let convert = |error| errors::convert("connect", "database", error);
         let row = sqlx::query(
             "SELECT CONVERT(VERSION() USING utf8mb4) AS version, \
              TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW()) AS ahead_of_utc",
         )
-        .fetch_one(pool)
+        .fetch_one(&mut *connection)
         .await
         .map_err(convert)?;
         let version: String = row.try_get("version").map_err(convert)?;
@@ -74,7 +74,7 @@ impl Server {
         }
         let status =
             sqlx::query("SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_size')")
-                .fetch_all(pool)
+                .fetch_all(&mut *connection)
                 .await
                 .map_err(convert)?;
         let mut topology = Topology::Single;

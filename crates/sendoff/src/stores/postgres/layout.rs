@@ -55,7 +55,7 @@ fn kind(base: &str, declared: &str) -> ColumnKind {
 
 /// What EXPLAIN printed, read.
 pub(super) fn plan(lines: &[String]) -> Plan {
-    // The plan of the CTE `picked` comes first; what joins it to the table afterwards sees `limit` rows.
+    // Only the CTE `picked` sees the whole backlog, and may not sort. Nothing may read the table itself whole.
     let start = lines.iter().position(|line| line.contains("CTE picked")).unwrap_or(0);
     let depth = |line: &String| line.len() - line.trim_start().len();
     let picked: Vec<&String> = lines
@@ -63,7 +63,8 @@ pub(super) fn plan(lines: &[String]) -> Plan {
         .skip(start + 1)
         .take_while(|line| depth(line) > lines.get(start).map_or(0, depth))
         .collect();
-    let index = picked.iter().find_map(|line| {
+    let reads_all = lines.iter().any(|line| line.contains("Seq Scan on "));
+    let index = picked.iter().filter(|_| !reads_all).find_map(|line| {
         let (_, after) =
             line.split_once("Index Scan using ").or_else(|| line.split_once("Index Only Scan using "))?;
         after.split_whitespace().next().map(str::to_owned)

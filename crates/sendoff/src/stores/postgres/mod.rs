@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgRow};
-use sqlx::{Arguments as _, AssertSqlSafe, Connection as _, FromRow, Row as _};
+use sqlx::{Arguments as _, AssertSqlSafe, Connection as _, FromRow, PgConnection, Row as _};
 
-use super::sql::{Bind, Dialect, Layout, PATIENCE, Plan, Renderer, Statement, connect, key, retry};
+use super::sql::{Bind, Connections, Dialect, Layout, PATIENCE, Plan, Renderer, Statement, key, retry};
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::{StoreError, StoreErrorKind};
 
@@ -46,7 +46,7 @@ const CONNECTIONS_MAX: u32 = 16;
 /// ```
 #[derive(Debug, Clone)]
 pub struct PostgresDatabase {
-    pool: PgPool,
+    connections: Connections<sqlx::Postgres>,
     pooler: Pooler,
     patience: Duration,
 }
@@ -75,10 +75,10 @@ impl PostgresDatabase {
             // parameter is one that poolers refuse.
             Pooler::Transaction => options.statement_cache_capacity(0).extra_float_digits(None),
         };
-        let pool = connect(options, CONNECTIONS_MAX)
+        let connections = Connections::open(options, CONNECTIONS_MAX)
             .await
             .map_err(|error| errors::convert("connect", "database", error))?;
-        Self::from_pool(pool, pooler).await
+        Self::over(connections, pooler).await
     }
 
     /// Uses a pool that the host has made. For [`Pooler::Transaction`] its statement cache must be off.
@@ -86,10 +86,14 @@ impl PostgresDatabase {
     /// # Errors
     /// `Schema` if the pool leads through a transaction-mode pooler and `pooler` does not say so.
     pub async fn from_pool(pool: PgPool, pooler: Pooler) -> Result<Self, StoreError> {
+        Self::over(Connections::of_host(pool), pooler).await
+    }
+
+    async fn over(connections: Connections<sqlx::Postgres>, pooler: Pooler) -> Result<Self, StoreError> {
         if pooler == Pooler::None {
-            pooler::refuse_undeclared(&pool).await?;
+            pooler::refuse_undeclared(&connections.options()).await?;
         }
-        Ok(Self { pool, pooler, patience: PATIENCE })
+        Ok(Self { connections, pooler, patience: PATIENCE })
     }
 
     /// How long contention is retried before a claim answers `Contended`; 10 seconds if not said.
@@ -122,14 +126,14 @@ impl PostgresDatabase {
         statement: &Statement,
     ) -> Result<Vec<PgRow>, StoreError> {
         let convert = |error| errors::convert(op, subject, error);
-        let mut connection = self.pool.acquire().await.map_err(convert)?;
+        let mut connection = self.connections.acquire().await.map_err(convert)?;
         let arguments = arguments(op, subject, statement)?;
         // Copied: the driver keeps it as the key of its statement cache.
         let sql = AssertSqlSafe(statement.sql.clone());
-        match self.pooler {
+        let answer = match self.pooler {
             Pooler::None => {
-                let rows = sqlx::query_with(sql, arguments).fetch_all(&mut *connection).await;
-                if rows.as_ref().is_err_and(errors::is_stale_plan) {
+                let answer = sqlx::query_with(sql, arguments).fetch_all(&mut *connection).await;
+                if answer.as_ref().is_err_and(errors::is_stale_plan) {
                     // Somebody changed the table: the server has rolled back, and plans anew next time.
                     connection.clear_cached_statements().await.map_err(convert)?;
                     return Err(StoreError::new(
@@ -139,20 +143,26 @@ impl PostgresDatabase {
                         "the table was changed",
                     ));
                 }
-                rows.map_err(convert)
+                answer
             }
-            Pooler::Transaction => {
-                let mut transaction = connection.begin().await.map_err(convert)?;
-                let rows = sqlx::query_with(sql, arguments)
-                    .persistent(false)
-                    .fetch_all(&mut *transaction)
-                    .await
-                    .map_err(convert)?;
-                transaction.commit().await.map_err(convert)?;
-                Ok(rows)
-            }
-        }
+            Pooler::Transaction => in_transaction(&mut connection, sql, arguments).await,
+        };
+        let rows = answer.map_err(convert)?;
+        connection.keep();
+        Ok(rows)
     }
+}
+
+/// Prepared and run in one transaction: behind a pooler that is what keeps the two together.
+async fn in_transaction(
+    connection: &mut PgConnection,
+    sql: AssertSqlSafe<String>,
+    arguments: PgArguments,
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    let mut transaction = connection.begin().await?;
+    let rows = sqlx::query_with(sql, arguments).persistent(false).fetch_all(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(rows)
 }
 
 /// A table in PostgreSQL whose rows are read as `R`.

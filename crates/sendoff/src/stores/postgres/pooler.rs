@@ -6,7 +6,7 @@
 //! answers were another client's, without one error. So the mode is named, every statement in it is
 //! prepared and run in one transaction, and without the mode such a pooler is refused.
 
-use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{Connection as _, Executor as _, Row as _};
 
 use super::errors;
@@ -27,11 +27,10 @@ pub enum Pooler {
 const LOOKS: usize = 32;
 
 /// Refuses a connection through a transaction-mode pooler that was not declared.
-pub(super) async fn refuse_undeclared(pool: &PgPool) -> Result<(), StoreError> {
+pub(super) async fn refuse_undeclared(options: &PgConnectOptions) -> Result<(), StoreError> {
     let convert = |error| errors::convert("connect", "database", error);
-    let options = pool.connect_options();
-    let first = PgConnection::connect_with(&options).await.map_err(convert)?;
-    let second = PgConnection::connect_with(&options).await.map_err(convert)?;
+    let first = PgConnection::connect_with(options).await.map_err(convert)?;
+    let second = PgConnection::connect_with(options).await.map_err(convert)?;
     if sessions_are_shared([first, second]).await.map_err(convert)? {
         return Err(StoreError::schema(
             "connect",

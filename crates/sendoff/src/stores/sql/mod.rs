@@ -20,7 +20,9 @@ pub(crate) use dialect::Dialect;
 pub(crate) use errors::{database_error, from_driver};
 pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey};
 pub use plan::Plan;
-pub(crate) use pool::connect;
+pub(crate) use pool::Connections;
+#[cfg(feature = "sqlite")]
+pub(crate) use pool::Lent;
 pub(crate) use render::{Renderer, Statement};
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use rows::in_picked_order;

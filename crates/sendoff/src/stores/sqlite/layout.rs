@@ -1,6 +1,6 @@
 //! What a table looks like to SQLite, and how it would be claimed from.
 
-use sqlx::{AssertSqlSafe, Row as _, SqlitePool};
+use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
 use super::super::sql::{ColumnInfo, ColumnKind, Dialect, Layout, Plan, UniqueKey};
 use super::errors;
@@ -30,7 +30,7 @@ pub(super) fn check_version(version: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-pub(super) async fn read(pool: &SqlitePool, table: Table) -> Result<Layout, StoreError> {
+pub(super) async fn read(connection: &mut SqliteConnection, table: Table) -> Result<Layout, StoreError> {
     let subject = table.name().to_string();
     let convert = |error| errors::convert(OP, &subject, error);
     let name = table.name().name().as_str().to_owned();
@@ -38,7 +38,8 @@ pub(super) async fn read(pool: &SqlitePool, table: Table) -> Result<Layout, Stor
 
     let mut columns = Vec::new();
     let mut primary: Vec<(i64, String)> = Vec::new();
-    let rows = sqlx::query(include_str!("columns.sql")).bind(&name).bind(&schema).fetch_all(pool).await;
+    let rows =
+        sqlx::query(include_str!("columns.sql")).bind(&name).bind(&schema).fetch_all(&mut *connection).await;
     for row in rows.map_err(convert)? {
         let column: String = row.try_get("name").map_err(convert)?;
         let declared: String = row.try_get("declared_type").map_err(convert)?;
@@ -61,7 +62,11 @@ pub(super) async fn read(pool: &SqlitePool, table: Table) -> Result<Layout, Stor
             columns: primary.into_iter().map(|(_, name)| name).collect(),
         });
     }
-    let rows = sqlx::query(include_str!("unique_keys.sql")).bind(&name).bind(&schema).fetch_all(pool).await;
+    let rows = sqlx::query(include_str!("unique_keys.sql"))
+        .bind(&name)
+        .bind(&schema)
+        .fetch_all(&mut *connection)
+        .await;
     for row in rows.map_err(convert)? {
         let index: String = row.try_get("index").map_err(convert)?;
         let column: String = row.try_get("column").map_err(convert)?;
@@ -71,20 +76,20 @@ pub(super) async fn read(pool: &SqlitePool, table: Table) -> Result<Layout, Stor
         }
     }
     let layout = Layout::check(table, columns, &unique, Dialect::Sqlite.folds_case())?;
-    refuse_null_keys(pool, &layout).await?;
+    refuse_null_keys(connection, &layout).await?;
     Ok(layout)
 }
 
 /// SQLite lets NULL into a primary key that is not declared NOT NULL. Such a row would be picked first and marked
 /// never, and hold up all others.
-async fn refuse_null_keys(pool: &SqlitePool, layout: &Layout) -> Result<(), StoreError> {
+async fn refuse_null_keys(connection: &mut SqliteConnection, layout: &Layout) -> Result<(), StoreError> {
     let subject = layout.name().to_string();
     let table = Dialect::Sqlite.quote_table(layout.name());
     for column in layout.key() {
         let name = Dialect::Sqlite.quote(&column.name);
         let sql = AssertSqlSafe(format!("SELECT EXISTS (SELECT 1 FROM {table} AS t WHERE t.{name} IS NULL)"));
         let found: bool = sqlx::query_scalar(sql)
-            .fetch_one(pool)
+            .fetch_one(&mut *connection)
             .await
             .map_err(|error| errors::convert(OP, &subject, error))?;
         if found {

@@ -11,12 +11,12 @@ use std::time::Duration;
 use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqliteRow, SqliteSynchronous,
 };
-use sqlx::{Arguments as _, AssertSqlSafe, FromRow, Row as _, SqliteConnection};
+use sqlx::{Arguments as _, AssertSqlSafe, Connection as _, FromRow, Row as _, SqliteConnection};
 use tokio::sync::Mutex;
 
 use super::sql::{
-    Bind, Dialect, KEYS_PER_STATEMENT, Layout, PATIENCE, Plan, Renderer, Statement, connect, in_picked_order,
-    key, retry,
+    Bind, Connections, Dialect, KEYS_PER_STATEMENT, Layout, Lent, PATIENCE, Plan, Renderer, Statement,
+    in_picked_order, key, retry,
 };
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::StoreError;
@@ -55,7 +55,7 @@ const CONNECTIONS_MAX: u32 = 8;
 /// runs in it: all processes on one file share one machine and its clock.
 #[derive(Debug, Clone)]
 pub struct SqliteDatabase {
-    pool: SqlitePool,
+    connections: Connections<sqlx::Sqlite>,
     /// One writer at a time in this process. SQLite has one writer anyway, and its own queue for it is
     /// unfair: whoever sleeps longest is passed over.
     writer: Arc<Mutex<()>>,
@@ -77,13 +77,13 @@ impl SqliteDatabase {
             .synchronous(SqliteSynchronous::Normal)
             .busy_timeout(BUSY_TIMEOUT);
         // The switch to the write-ahead log needs the file for itself for a moment.
-        let pool = retry("connect", "database", PATIENCE, || async {
-            connect(options.clone(), CONNECTIONS_MAX)
+        let connections = retry("connect", "database", PATIENCE, || async {
+            Connections::open(options.clone(), CONNECTIONS_MAX)
                 .await
                 .map_err(|error| errors::convert("connect", "database", error))
         })
         .await?;
-        Self::from_pool(pool).await
+        Self::over(connections).await
     }
 
     /// Uses a pool that the host has made.
@@ -91,12 +91,17 @@ impl SqliteDatabase {
     /// # Errors
     /// `Schema` if the library is too old to share a write-ahead log safely.
     pub async fn from_pool(pool: SqlitePool) -> Result<Self, StoreError> {
-        let version: String = sqlx::query_scalar("SELECT sqlite_version()")
-            .fetch_one(&pool)
-            .await
-            .map_err(|error| errors::convert("connect", "database", error))?;
+        Self::over(Connections::of_host(pool)).await
+    }
+
+    async fn over(connections: Connections<sqlx::Sqlite>) -> Result<Self, StoreError> {
+        let convert = |error| errors::convert("connect", "database", error);
+        let mut connection = connections.acquire().await.map_err(convert)?;
+        let version = sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut *connection).await;
+        let version: String = version.map_err(convert)?;
+        connection.keep();
         layout::check_version(&version)?;
-        Ok(Self { pool, writer: Arc::new(Mutex::new(())), patience: PATIENCE })
+        Ok(Self { connections, writer: Arc::new(Mutex::new(())), patience: PATIENCE })
     }
 
     /// How long contention is retried before a claim answers `Contended`; 10 seconds if not said.
@@ -112,7 +117,13 @@ impl SqliteDatabase {
     /// `Schema` or `Rejected`, saying what does not fit.
     pub async fn table<R>(&self, table: Table) -> Result<SqliteTable<R>, StoreError> {
         let subject = table.name().to_string();
-        let layout = layout::read(&self.pool, table).await?;
+        let mut connection = self
+            .connections
+            .acquire()
+            .await
+            .map_err(|error| errors::convert("open table", &subject, error))?;
+        let layout = layout::read(&mut connection, table).await?;
+        connection.keep();
         Ok(SqliteTable {
             database: self.clone(),
             layout: Arc::new(layout),
@@ -167,11 +178,8 @@ impl<R> SqliteTable<R> {
         Ok(layout::plan(&lines))
     }
 
-    async fn acquire(
-        &self,
-        op: &'static str,
-    ) -> Result<sqlx::pool::PoolConnection<sqlx::Sqlite>, StoreError> {
-        self.database.pool.acquire().await.map_err(|error| errors::convert(op, &self.subject, error))
+    async fn acquire(&self, op: &'static str) -> Result<Lent<sqlx::Sqlite>, StoreError> {
+        self.database.connections.acquire().await.map_err(|error| errors::convert(op, &self.subject, error))
     }
 
     /// Runs a statement to its end: one that is not has not committed, and holds the write lock.
@@ -217,7 +225,8 @@ where
         let pick = self.renderer(spec)?.fill(include_str!("claim_1_pick.sql"))?;
 
         let _writer = self.database.writer.lock().await;
-        let mut transaction = self.database.pool.begin_with("BEGIN IMMEDIATE").await.map_err(convert)?;
+        let mut connection = self.acquire("claim").await?;
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(convert)?;
         let mut picked = Vec::new();
         for row in self.fetch("claim", &mut transaction, &pick).await? {
             picked.push(self.key(&row, 0)?);
@@ -235,6 +244,7 @@ where
         } else {
             transaction.commit().await.map_err(convert)?;
         }
+        connection.keep();
         Ok(in_picked_order(&picked, marked))
     }
 
@@ -242,6 +252,7 @@ where
         let _writer = self.database.writer.lock().await;
         let mut connection = self.acquire("claim").await?;
         let rows = self.fetch("claim", &mut connection, statement).await?;
+        connection.keep();
         rows.first().map(|row| self.read(row)).transpose()
     }
 }
@@ -257,7 +268,9 @@ where
         let statement = self.renderer(spec)?.fill(include_str!("find.sql"))?;
         let rows = retry("find", &self.subject, self.database.patience, || async {
             let mut connection = self.acquire("find").await?;
-            self.fetch("find", &mut connection, &statement).await
+            let rows = self.fetch("find", &mut connection, &statement).await?;
+            connection.keep();
+            Ok(rows)
         })
         .await?;
         rows.iter().map(|row| self.key(row, 0)).collect()

@@ -1,6 +1,6 @@
 //! Tables in memory.
 
-use sendoff::claim::{Record, Value};
+use sendoff::claim::{Record, Table, Value};
 use sendoff::stores::memory::{MemoryDatabase, MemoryTable};
 use sendoff::testkit::{ClaimHarness, Shape};
 use std::collections::HashMap;
@@ -14,6 +14,11 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn new() -> Self {
         Self { database: MemoryDatabase::new(), tables: Mutex::default() }
+    }
+
+    /// A table that was made before.
+    pub(crate) fn opened(&self, table: &Table) -> MemoryTable<Record> {
+        self.tables.lock().unwrap()[&table.name().to_string()].clone()
     }
 
     fn table(&self, shape: &Shape) -> MemoryTable<Record> {

@@ -62,6 +62,10 @@ pub(crate) async fn rows(host: &SqlitePool, shape: &Shape) -> Vec<Record> {
 }
 
 impl Sqlite {
+    pub(crate) fn database(&self) -> &SqliteDatabase {
+        &self.database
+    }
+
     pub(crate) fn host(&self) -> &SqlitePool {
         &self.host
     }
