@@ -53,8 +53,10 @@ pub(crate) fn lints() -> Vec<(String, Command)> {
     ];
     for (package, features) in FEATURE_SETS {
         let name = features.last().copied().unwrap_or("no features");
-        let args =
-            ["check", "-p", package, "--no-default-features"].into_iter().chain(features.iter().copied());
+        let args = ["clippy", "-p", package, "--no-default-features"]
+            .into_iter()
+            .chain(features.iter().copied())
+            .chain(["--", "-D", "warnings"]);
         lints.push((format!("features: {package}, {name}"), cargo(args)));
     }
     let mut doc = cargo(["doc", "--workspace", "--no-deps", "--all-features"]);

@@ -42,9 +42,9 @@ async fn run() {
         "store", "fast path", "floor", "ratio", "trips fast", "trips floor"
     );
     let store = memory::Memory::new();
-    measure("memory", &store, |table| std::future::ready(store.opened(&table)), None).await;
+    measure("memory", &store, |table| std::future::ready(store.opened(table.name())), None).await;
     let store = sqlite::open().await;
-    let open = |table| async { store.database().table::<Job>(table).await.unwrap() };
+    let open = |table| async { store.database.table::<Job>(table).await.unwrap() };
     measure("sqlite", &store, open, None).await;
     sqlite_one_statement(&store).await;
     for server in [Server::Postgres15, Server::Postgres18] {
@@ -161,7 +161,7 @@ async fn sqlite_one_statement(store: &sqlite::Sqlite) {
         loop {
             let query = sqlx::query_as(sqlx::AssertSqlSafe(sql.clone()));
             let query = query.bind("running").bind("bench").bind("ready").bind(i64::from(BATCH));
-            let rows: Vec<Job> = query.fetch_all(store.host()).await.unwrap();
+            let rows: Vec<Job> = query.fetch_all(&store.host).await.unwrap();
             if rows.is_empty() {
                 break;
             }

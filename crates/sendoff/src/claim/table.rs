@@ -68,8 +68,8 @@ impl Table {
         Ok(Self { name, key, returning: None, epochs: BTreeMap::new(), claim_index: None })
     }
 
-    /// Returns only these columns. Without it a claim returns every column, so a row type has
-    /// to live with columns that are added later.
+    /// Returns only these columns. Without it a claim returns every column that the table has when
+    /// it is opened.
     ///
     /// # Errors
     /// `Rejected` for a bad name.

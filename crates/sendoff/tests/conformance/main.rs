@@ -10,6 +10,7 @@ mod claimer;
 mod examples;
 mod galera;
 mod harness;
+mod jobs;
 mod mariadb;
 mod pgbouncer;
 mod postgres;

@@ -12,6 +12,7 @@ use sqlx::{AssertSqlSafe, Executor as _};
 use uuid::Uuid;
 
 use crate::harness::mysql::{Mysql, open};
+use crate::jobs::{ids, jobs, take, take_by};
 use crate::servers::Server;
 use crate::trial;
 
@@ -35,37 +36,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials
 }
 
-fn take(shape: &Shape, limit: u32) -> ClaimSpec {
-    ClaimSpec::on_table(shape.table.clone())
-        .eligible(col("status").eq("ready"))
-        .set("status", "running")
-        .order_by("rank")
-        .limit(limit)
-        .build()
-        .unwrap()
-}
-
-async fn jobs(host: &Mysql, count: i64) -> Shape {
-    let shape = Shape::jobs("maria");
-    host.create(&shape).await;
-    let rows: Vec<Vec<Value>> = (1..=count).map(|id| Shape::job(id, id)).collect();
-    host.insert(&shape, &rows).await;
-    shape
-}
-
-fn ids(rows: &[Record]) -> Vec<i64> {
-    rows.iter()
-        .map(|row| match row.get("id") {
-            Some(Value::Int(id)) => *id,
-            other => panic!("id is {other:?}"),
-        })
-        .collect()
-}
-
 async fn a_locked_row_is_stepped_over() {
     let host = open(Server::Mariadb).await;
-    let shape = jobs(&host, 5).await;
-    let table = host.database.table::<Record>(shape.description()).await.unwrap();
+    let (shape, table) = jobs(&host, 5).await;
     let mut transaction = host.host.begin().await.unwrap();
     let lock = format!("SELECT 1 FROM {} WHERE id = 1 FOR UPDATE", shape.table);
     transaction.execute(AssertSqlSafe(lock)).await.unwrap();
@@ -96,13 +69,7 @@ async fn the_claim_is_served_by_an_index() {
     let table = host.database.table::<Record>(shape.description()).await.unwrap();
     let plan = table.explain(&take(&shape, 100)).await.unwrap();
     assert!(plan.is_served_by_index(), "{}", plan.text);
-    let unserved = ClaimSpec::on_table(shape.table.clone())
-        .eligible(col("status").eq("ready"))
-        .set("status", "running")
-        .order_by("attempts")
-        .build()
-        .unwrap();
-    let plan = table.explain(&unserved).await.unwrap();
+    let plan = table.explain(&take_by(&shape, "attempts", 100)).await.unwrap();
     assert!(plan.sorts, "an order that no index has must be seen to sort: {}", plan.text);
     assert_eq!(table.claim(&take(&shape, 5)).await.unwrap().len(), 5, "explaining claims nothing");
 }
@@ -111,7 +78,7 @@ async fn the_claim_is_served_by_an_index() {
 /// statement as ours; on a small table too, where the optimizer would rather read everything.
 async fn a_second_claimer_is_not_blocked_by_the_first_ones_scan() {
     let host = open(Server::Mariadb).await;
-    for shape in [hundred_thousand(&host).await, jobs(&host, 30).await] {
+    for shape in [hundred_thousand(&host).await, jobs(&host, 30).await.0] {
         let index: String = sqlx::query_scalar(
             "SELECT INDEX_NAME FROM information_schema.STATISTICS \
              WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND INDEX_NAME <> 'PRIMARY' LIMIT 1",
@@ -145,7 +112,7 @@ async fn a_second_claimer_is_not_blocked_by_the_first_ones_scan() {
 /// The floor waits for a locked row: a bounded time, then it says so and has changed nothing.
 async fn a_lock_that_is_not_released_is_contention() {
     let host = open(Server::Mariadb).await;
-    let shape = jobs(&host, 1).await;
+    let (shape, _) = jobs(&host, 1).await;
     let options: MySqlConnectOptions = Server::Mariadb.url().parse().unwrap();
     let pool = MySqlPoolOptions::new()
         .after_connect(|connection, _| {
@@ -169,8 +136,7 @@ async fn a_lock_that_is_not_released_is_contention() {
 /// Hosts that lock the same rows the other way round: real deadlocks, retried inside.
 async fn deadlocks_never_surface() {
     let host = open(Server::Mariadb).await;
-    let shape = jobs(&host, 40).await;
-    let table = host.database.table::<Record>(shape.description()).await.unwrap();
+    let (shape, table) = jobs(&host, 40).await;
     let name = shape.table.to_string();
     let pool = host.host.clone();
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));

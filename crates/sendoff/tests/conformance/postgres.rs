@@ -13,7 +13,8 @@ use sendoff::{StoreError, StoreErrorKind};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Executor as _};
 
-use crate::harness::postgres::{Postgres, open};
+use crate::harness::postgres::open;
+use crate::jobs::{ids, jobs, take, take_by};
 use crate::servers::Server;
 use crate::trial;
 
@@ -32,7 +33,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             a_row_that_a_foreign_key_points_at_is_not_stepped_over,
             the_claim_is_served_by_an_index,
             a_claim_whose_commit_fails_returns_no_rows,
-            a_column_added_meanwhile_disturbs_nobody,
+            a_table_altered_meanwhile_disturbs_nobody,
             serialization_failures_never_surface,
             types_of_the_hosts_own,
             rows_of_a_type,
@@ -41,33 +42,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         ];
     }
     trials
-}
-
-fn take(shape: &Shape, limit: u32) -> ClaimSpec {
-    ClaimSpec::on_table(shape.table.clone())
-        .eligible(col("status").eq("ready"))
-        .set("status", "running")
-        .order_by("rank")
-        .limit(limit)
-        .build()
-        .unwrap()
-}
-
-async fn jobs(host: &Postgres, count: i64) -> Shape {
-    let shape = Shape::jobs("pg");
-    host.create(&shape).await;
-    let rows: Vec<Vec<Value>> = (1..=count).map(|id| Shape::job(id, id)).collect();
-    host.insert(&shape, &rows).await;
-    shape
-}
-
-fn ids(rows: &[Record]) -> Vec<i64> {
-    rows.iter()
-        .map(|row| match row.get("id") {
-            Some(Value::Int(id)) => *id,
-            other => panic!("id is {other:?}"),
-        })
-        .collect()
 }
 
 /// Only nested loops, and statistics from when the table was empty. The form that most
@@ -120,8 +94,7 @@ async fn the_limit_holds_under_hostile_plans(server: Server) {
 
 async fn a_locked_row_is_stepped_over(server: Server) {
     let host = open(server).await;
-    let shape = jobs(&host, 5).await;
-    let table = host.database.table::<Record>(shape.description()).await.unwrap();
+    let (shape, table) = jobs(&host, 5).await;
     let mut transaction = host.host.begin().await.unwrap();
     let lock = format!("SELECT 1 FROM {} WHERE id = 1 FOR UPDATE", shape.table);
     transaction.execute(AssertSqlSafe(lock)).await.unwrap();
@@ -136,7 +109,7 @@ async fn a_locked_row_is_stepped_over(server: Server) {
 /// A host that inserts a child row holds a key-share lock on its parent until it commits.
 async fn a_row_that_a_foreign_key_points_at_is_not_stepped_over(server: Server) {
     let host = open(server).await;
-    let shape = jobs(&host, 2).await;
+    let (shape, _) = jobs(&host, 2).await;
     let child = Shape::new("child").table;
     let ddl = format!("CREATE TABLE {child} (parent bigint REFERENCES {})", shape.table);
     host.host.execute(AssertSqlSafe(ddl)).await.unwrap();
@@ -163,13 +136,7 @@ async fn the_claim_is_served_by_an_index(server: Server) {
     let table = host.database.table::<Record>(shape.description()).await.unwrap();
     let plan = table.explain(&take(&shape, 100)).await.unwrap();
     assert!(plan.is_served_by_index(), "{}", plan.text);
-    let unserved = ClaimSpec::on_table(shape.table.clone())
-        .eligible(col("status").eq("ready"))
-        .set("status", "running")
-        .order_by("attempts")
-        .build()
-        .unwrap();
-    let plan = table.explain(&unserved).await.unwrap();
+    let plan = table.explain(&take_by(&shape, "attempts", 100)).await.unwrap();
     assert!(plan.sorts, "an order that no index has must be seen to sort:\n{}", plan.text);
     assert_eq!(table.claim(&take(&shape, 5)).await.unwrap().len(), 5, "explaining claims nothing");
 }
@@ -177,7 +144,7 @@ async fn the_claim_is_served_by_an_index(server: Server) {
 /// The statement has returned its rows when the deferred trigger turns the commit down.
 async fn a_claim_whose_commit_fails_returns_no_rows(server: Server) {
     let host = open(server).await;
-    let shape = jobs(&host, 3).await;
+    let (shape, _) = jobs(&host, 3).await;
     let table_name = &shape.table;
     let ddl = format!(
         "CREATE FUNCTION refuse_{table_name}() RETURNS trigger LANGUAGE plpgsql AS \
@@ -198,26 +165,25 @@ async fn a_claim_whose_commit_fails_returns_no_rows(server: Server) {
     assert!(untouched);
 }
 
-/// A statement that returns every column was planned for fewer of them.
-async fn a_column_added_meanwhile_disturbs_nobody(server: Server) {
+/// The server refuses a prepared statement whose result would not be what it was.
+async fn a_table_altered_meanwhile_disturbs_nobody(server: Server) {
     let host = open(server).await;
-    let shape = jobs(&host, 6).await;
-    let table = host.database.table::<Record>(shape.description()).await.unwrap();
+    let (shape, table) = jobs(&host, 6).await;
     // Often enough that the server keeps the plan.
     for _ in 0..3 {
         assert_eq!(table.claim(&take(&shape, 1)).await.unwrap().len(), 1);
     }
-    let ddl = format!("ALTER TABLE {} ADD COLUMN extra int DEFAULT 7", shape.table);
-    host.host.execute(AssertSqlSafe(ddl)).await.unwrap();
-    let claimed = table.claim(&take(&shape, 1)).await.unwrap();
-    assert_eq!(ids(&claimed), [4]);
-    assert_eq!(claimed[0].get("extra"), Some(&Value::Int(7)));
+    let change = |sql: String| async { host.host.execute(AssertSqlSafe(sql)).await.unwrap() };
+    change(format!("ALTER TABLE {} ADD COLUMN extra int DEFAULT 7", shape.table)).await;
+    assert_eq!(ids(&table.claim(&take(&shape, 1)).await.unwrap()), [4]);
+    change(format!("ALTER TABLE {} ALTER COLUMN rank TYPE integer", shape.table)).await;
+    assert_eq!(ids(&table.claim(&take(&shape, 1)).await.unwrap()), [5]);
 }
 
 /// A database whose default isolation makes concurrent claims fail with 40001: seen by nobody.
 async fn serialization_failures_never_surface(server: Server) {
     let host = open(server).await;
-    let shape = jobs(&host, 600).await;
+    let (shape, _) = jobs(&host, 600).await;
     let options: PgConnectOptions = server.url().parse().unwrap();
     let options = options.options([("default_transaction_isolation", "serializable")]);
     let pool = PgPoolOptions::new().max_connections(8).connect_with(options).await.unwrap();
@@ -317,7 +283,7 @@ async fn rows_of_a_type(server: Server) {
         status: String,
     }
     let host = open(server).await;
-    let shape = jobs(&host, 2).await;
+    let (shape, _) = jobs(&host, 2).await;
     let named = host.database.table::<Job>(shape.description()).await.unwrap();
     let job = named.claim(&take(&shape, 1)).await.unwrap().pop().unwrap();
     assert_eq!(job, Job { id: 1, status: "running".to_owned() });

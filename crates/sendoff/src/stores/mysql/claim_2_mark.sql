@@ -2,4 +2,4 @@
 -- two claimers that wait for each other's rows deadlock.
 UPDATE {table} AS t {key_index}
 SET {set}
-WHERE {key_in}
+WHERE {key_in}{still_eligible}

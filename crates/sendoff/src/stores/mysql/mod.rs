@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlPool, MySqlRow};
-use sqlx::{Arguments as _, AssertSqlSafe, Connection as _, FromRow, MySqlConnection, Row as _};
+use sqlx::{
+    Arguments as _, AssertSqlSafe, Connection as _, FromRow, MySql, MySqlConnection, Row as _, Transaction,
+};
 
 use self::index::Index;
 use super::sql::{
@@ -163,7 +165,15 @@ impl<R> MysqlTable<R> {
 
     fn renderer<'a>(&'a self, spec: &'a ClaimSpec) -> Result<Renderer<'a>, StoreError> {
         self.layout.accepts(spec)?;
-        Ok(Renderer::new(Dialect::Mysql, &self.layout, spec))
+        Ok(Renderer::new(Dialect::Mysql, &self.layout, spec).trusts_locks(self.trusts_locks()))
+    }
+
+    /// A node of a cluster takes a transaction back when a replicated one needs its rows, and does not always say so:
+    /// a SELECT that was under way answers as if nothing had happened, what follows runs without a transaction, and COMMIT
+    /// of the nothing that is left succeeds. So there rows are marked only if they are still eligible, read after
+    /// the COMMIT, and handed over only if they are as this claim left them.
+    fn trusts_locks(&self) -> bool {
+        matches!(self.database.server.topology(), Topology::Single)
     }
 
     fn lock_statement(&self, spec: &ClaimSpec) -> Result<Statement, StoreError> {
@@ -217,20 +227,47 @@ impl<R> MysqlTable<R>
 where
     R: for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
 {
+    /// The rows as this claim left them.
     async fn marked(
         &self,
         connection: &mut MySqlConnection,
         spec: &ClaimSpec,
         keys: &[Key],
     ) -> Result<Vec<(Key, R)>, StoreError> {
-        let read = self.renderer(spec)?.keys(keys).fill(include_str!("claim_3_read.sql"))?;
+        let convert = |error| errors::convert("claim", &self.subject, error);
         let mut marked = Vec::with_capacity(keys.len());
-        for row in self.fetch("claim", connection, &read).await? {
-            let key = self.key(&row, row.len() - self.layout.key().len())?;
-            let row = R::from_row(&row).map_err(|error| errors::convert("claim", &self.subject, error))?;
-            marked.push((key, row));
+        for keys in keys.chunks(KEYS_PER_STATEMENT) {
+            let read = self.renderer(spec)?.keys(keys).fill(include_str!("claim_3_read.sql"))?;
+            for row in self.fetch("claim", connection, &read).await? {
+                if !row.try_get_unchecked("sendoff_ours").map_err(convert)? {
+                    tracing::warn!(
+                        table = &*self.subject,
+                        "a node of the cluster lost a claim that it had committed"
+                    );
+                    continue;
+                }
+                let key = self.key(&row, row.len() - self.layout.key().len())?;
+                marked.push((key, R::from_row(&row).map_err(convert)?));
+            }
         }
         Ok(marked)
+    }
+
+    /// Commits what was marked, and reads it: before the commit, when nobody else can have touched it, or on a cluster after it.
+    async fn commit(
+        &self,
+        mut transaction: Transaction<'_, MySql>,
+        spec: &ClaimSpec,
+        keys: &[Key],
+    ) -> Result<Option<Vec<(Key, R)>>, StoreError> {
+        let convert = |error| errors::convert("claim", &self.subject, error);
+        let before = match self.trusts_locks() {
+            true => Some(self.marked(&mut transaction, spec, keys).await?),
+            false => None,
+        };
+        // On a cluster this is where a claim of the same rows on another node wins: then nothing was claimed.
+        transaction.commit().await.map_err(convert)?;
+        Ok(before)
     }
 
     async fn claim_once(&self, spec: &ClaimSpec, lock: &Statement) -> Result<Vec<R>, StoreError> {
@@ -249,20 +286,17 @@ where
         }
         let mut ascending = picked.clone();
         ascending.sort_by_cached_key(rows::ascending);
-        let mut rows = Vec::with_capacity(picked.len());
         for keys in ascending.chunks(KEYS_PER_STATEMENT) {
             let mark = self.renderer(spec)?.keys(keys).fill(include_str!("claim_2_mark.sql"))?;
             let matched = self.execute(&mut transaction, &mark).await?;
             if matched != keys.len() as u64 {
-                // Locked by us and gone all the same: never hand over what was not marked.
-                let detail =
-                    format!("{} rows were locked but {matched} marked; is the key unique?", keys.len());
-                return Err(StoreError::new(StoreErrorKind::Schema, "claim", &*self.subject, detail));
+                return Err(self.lost_while_locked(keys.len(), matched));
             }
-            rows.append(&mut self.marked(&mut transaction, spec, keys).await?);
         }
-        // On a cluster this is where a claim of the same rows on another node wins: then nothing was claimed.
-        transaction.commit().await.map_err(convert)?;
+        let rows = match self.commit(transaction, spec, &ascending).await? {
+            Some(rows) => rows,
+            None => self.marked(&mut connection, spec, &ascending).await?,
+        };
         connection.keep();
         Ok(in_picked_order(&picked, rows))
     }
@@ -278,10 +312,22 @@ where
             connection.keep();
             return Ok(None);
         }
-        let row = self.marked(&mut transaction, spec, keys).await?.pop();
-        transaction.commit().await.map_err(convert)?;
+        let mut rows = match self.commit(transaction, spec, keys).await? {
+            Some(rows) => rows,
+            None => self.marked(&mut connection, spec, keys).await?,
+        };
         connection.keep();
-        Ok(row.map(|(_, row)| row))
+        Ok(rows.pop().map(|(_, row)| row))
+    }
+
+    /// Locked by us and gone all the same: what was not marked is never handed over.
+    fn lost_while_locked(&self, locked: usize, marked: u64) -> StoreError {
+        let detail = format!("{locked} rows were locked but {marked} marked");
+        let kind = match self.trusts_locks() {
+            true => StoreErrorKind::Schema,
+            false => StoreErrorKind::Contended,
+        };
+        StoreError::new(kind, "claim", &*self.subject, detail)
     }
 }
 

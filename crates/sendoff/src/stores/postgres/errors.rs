@@ -30,7 +30,7 @@ fn kind(code: &str) -> StoreErrorKind {
     }
 }
 
-/// A statement that returns `*` was planned before a column was added or dropped.
+/// A statement was planned before a column it returns changed its type.
 pub(super) fn is_stale_plan(error: &sqlx::Error) -> bool {
     database_error(error).is_some_and(|database| {
         database.code().as_deref() == Some("0A000") && database.message().contains("cached plan")

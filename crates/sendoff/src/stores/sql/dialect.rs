@@ -7,15 +7,13 @@ use crate::claim::{EpochUnit, Ident, TableName};
 
 /// A family of databases that share their SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(all(feature = "postgres", feature = "sqlite", feature = "mysql")), allow(dead_code))]
 pub(crate) enum Dialect {
     /// PostgreSQL.
-    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
     Postgres,
     /// SQLite.
-    #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
     Sqlite,
     /// MariaDB and MySQL.
-    #[cfg_attr(not(feature = "mysql"), allow(dead_code))]
     Mysql,
 }
 

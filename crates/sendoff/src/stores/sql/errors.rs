@@ -43,6 +43,7 @@ pub(crate) fn from_driver(
 }
 
 /// The database's own error, if it is one.
+#[cfg(feature = "postgres")]
 pub(crate) fn database_error(error: &sqlx::Error) -> Option<&dyn DatabaseError> {
     match error {
         sqlx::Error::Database(database) => Some(database.as_ref()),

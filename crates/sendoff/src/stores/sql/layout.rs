@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use crate::claim::{ClaimSpec, EpochUnit, Ident, Table, TableName};
 use crate::error::StoreError;
 
-/// What a column can hold, as far as binding a value depends on it.
+/// What a column can hold, as far as binding a value depends on it. Not every database has all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(all(feature = "postgres", feature = "sqlite", feature = "mysql")), allow(dead_code))]
 pub(crate) enum ColumnKind {
     Bool,
     Int,
@@ -26,7 +27,6 @@ pub(crate) enum ColumnKind {
     /// A type of the database's own (an enum, a domain…): written as text and cast to this type.
     Other(String),
     /// SQLite without a declared type: anything.
-    #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
     Any,
 }
 
@@ -141,6 +141,13 @@ impl Layout {
 
     pub(crate) fn key(&self) -> impl ExactSizeIterator<Item = &ColumnInfo> {
         self.key.iter().map(|&index| &self.columns[index])
+    }
+
+    /// The columns that a claim returns: those that were asked for, or all that there were when the table was opened.
+    pub(crate) fn returned(&self) -> impl Iterator<Item = &Ident> {
+        let asked = self.table.returning.as_deref().unwrap_or_default();
+        let all = self.columns.iter().map(|column| &column.name).filter(|_| self.table.returning.is_none());
+        asked.iter().chain(all)
     }
 
     /// The index that makes the key unique.

@@ -17,7 +17,9 @@ pub(crate) use bind::Bind;
 pub(crate) use bind::timestamp;
 pub(crate) use contention::{PATIENCE, retry};
 pub(crate) use dialect::Dialect;
-pub(crate) use errors::{database_error, from_driver};
+#[cfg(feature = "postgres")]
+pub(crate) use errors::database_error;
+pub(crate) use errors::from_driver;
 pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey};
 pub use plan::Plan;
 pub(crate) use pool::Connections;

@@ -38,7 +38,7 @@ pub(crate) fn record<R: Row>(
 
 /// Columns that a claim adds for itself, to put rows in order; no caller asked for them.
 fn is_internal(column: &str) -> bool {
-    column == "sendoff_n"
+    matches!(column, "sendoff_n" | "sendoff_ours")
         || column.strip_prefix("sendoff_k").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 

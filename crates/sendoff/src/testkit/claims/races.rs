@@ -82,7 +82,8 @@ pub fn verify_claims(shape: &Shape, rows: &[Record], claims: &[(String, Vec<i64>
     for (owner, ids) in claims {
         for id in ids {
             if let Some(other) = holder.insert(*id, owner) {
-                panic!("row {id} was handed to {other} and to {owner}");
+                let row = rows.iter().find(|row| row.get("id") == Some(&Value::Int(*id)));
+                panic!("row {id} was handed to {other} and to {owner}; the table has {row:?}");
             }
         }
     }

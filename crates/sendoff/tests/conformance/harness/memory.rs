@@ -1,6 +1,6 @@
 //! Tables in memory.
 
-use sendoff::claim::{Record, Table, Value};
+use sendoff::claim::{Record, TableName, Value};
 use sendoff::stores::memory::{MemoryDatabase, MemoryTable};
 use sendoff::testkit::{ClaimHarness, Shape};
 use std::collections::HashMap;
@@ -17,12 +17,8 @@ impl Memory {
     }
 
     /// A table that was made before.
-    pub(crate) fn opened(&self, table: &Table) -> MemoryTable<Record> {
-        self.tables.lock().unwrap()[&table.name().to_string()].clone()
-    }
-
-    fn table(&self, shape: &Shape) -> MemoryTable<Record> {
-        self.tables.lock().unwrap()[&shape.table.to_string()].clone()
+    pub(crate) fn opened(&self, name: &TableName) -> MemoryTable<Record> {
+        self.tables.lock().unwrap()[&name.to_string()].clone()
     }
 }
 
@@ -43,11 +39,11 @@ impl ClaimHarness for Memory {
                 shape.columns.iter().map(|column| column.name.as_str()).zip(row.iter().cloned()).collect()
             })
             .collect();
-        self.table(shape).insert(&named).unwrap();
+        self.opened(&shape.table).insert(&named).unwrap();
     }
 
     async fn rows(&self, shape: &Shape) -> Vec<Record> {
-        self.table(shape).rows()
+        self.opened(&shape.table).rows()
     }
 
     fn nulls_first(&self) -> bool {

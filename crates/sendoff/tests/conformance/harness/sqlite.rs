@@ -7,9 +7,10 @@ use sendoff::testkit::{ClaimHarness, Shape, ValueKind};
 use sqlx::{AssertSqlSafe, Executor as _, SqlitePool};
 
 pub(crate) struct Sqlite {
-    database: SqliteDatabase,
+    pub(crate) database: SqliteDatabase,
     /// A host's own connections, apart from those that claim.
-    host: SqlitePool,
+    pub(crate) host: SqlitePool,
+    pub(crate) url: String,
     _directory: tempfile::TempDir,
 }
 
@@ -18,7 +19,7 @@ pub(crate) async fn open() -> Sqlite {
     let url = format!("sqlite://{}", directory.path().join("test.db").display());
     let database = SqliteDatabase::connect(&url).await.unwrap();
     let host = SqlitePool::connect(&url).await.unwrap();
-    Sqlite { database, host, _directory: directory }
+    Sqlite { database, host, url, _directory: directory }
 }
 
 pub(crate) async fn create(host: &SqlitePool, shape: &Shape) {
@@ -59,16 +60,6 @@ pub(crate) async fn fill(host: &SqlitePool, shape: &Shape, rows: &[Vec<Value>]) 
 
 pub(crate) async fn rows(host: &SqlitePool, shape: &Shape) -> Vec<Record> {
     sqlx::query_as(AssertSqlSafe(select_all(shape, '"'))).fetch_all(host).await.unwrap()
-}
-
-impl Sqlite {
-    pub(crate) fn database(&self) -> &SqliteDatabase {
-        &self.database
-    }
-
-    pub(crate) fn host(&self) -> &SqlitePool {
-        &self.host
-    }
 }
 
 impl ClaimHarness for Sqlite {
