@@ -34,5 +34,5 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     command::run(cargo::cargo(cargo_args).arg("--no-run"))?;
     install::install(&servers)?;
     let fleet = Fleet::start(&servers, args.keep, Durability::Disk)?;
-    command::run(cargo::cargo(cargo_args).arg("--").args(&args.bench_args).envs(fleet.environment()))
+    command::run(cargo::cargo(cargo_args).envs(fleet.environment()))
 }

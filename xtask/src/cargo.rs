@@ -120,7 +120,11 @@ mod tests {
     #[test]
     fn every_feature_set_is_checked_alone() {
         let lints: Vec<String> = lints().iter().map(|(_, command)| show(command)).collect();
-        assert!(lints.contains(&"cargo check -p sendoff --no-default-features --features mysql".to_owned()));
-        assert!(lints.contains(&"cargo check -p sendoff-cli --no-default-features".to_owned()));
+        assert!(lints.contains(
+            &"cargo clippy -p sendoff --no-default-features --features mysql -- -D warnings".to_owned()
+        ));
+        assert!(
+            lints.contains(&"cargo clippy -p sendoff-cli --no-default-features -- -D warnings".to_owned())
+        );
     }
 }

@@ -42,9 +42,8 @@ pub(crate) enum Task {
   cargo xtask tidy")]
     Tidy,
     /// Run a benchmark with the servers it needs
-    #[command(after_help = "Examples:
-  cargo xtask bench claim
-  cargo xtask bench claim -- --help    arguments for the benchmark itself")]
+    #[command(after_help = "Example:
+  cargo xtask bench claim    rates and trips of every store, fast path beside floor")]
     Bench(BenchArgs),
 }
 
@@ -93,9 +92,6 @@ pub(crate) struct BenchArgs {
     /// Keep the servers' data and logs afterwards
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Arguments for the benchmark
-    #[arg(last = true, value_name = "ARGS")]
-    pub(crate) bench_args: Vec<String>,
 }
 
 /// The benchmarks there are.

@@ -72,9 +72,13 @@ impl Table {
     /// it is opened.
     ///
     /// # Errors
-    /// `Rejected` for a bad name.
+    /// `Rejected` for a bad name or no column.
     pub fn returning<'c>(mut self, columns: impl IntoIterator<Item = &'c str>) -> Result<Self, StoreError> {
-        self.returning = Some(idents(&self.name, columns)?);
+        let columns = idents(&self.name, columns)?;
+        if columns.is_empty() {
+            return Err(refuse(&self.name.to_string(), "no column to return was given".to_owned()));
+        }
+        self.returning = Some(columns);
         Ok(self)
     }
 
@@ -120,4 +124,27 @@ fn idents<'n>(table: &TableName, names: impl IntoIterator<Item = &'n str>) -> Re
 fn refuse(subject: &str, detail: String) -> StoreError {
     let subject = subject.escape_debug().to_string();
     StoreError::rejected("table", if subject.is_empty() { "?".to_owned() } else { subject }, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_is_wrong_with_a_description() {
+        let table = || Table::new("jobs", ["id"]).unwrap();
+        for (answer, part) in [
+            (Table::new("", ["id"]), "empty"),
+            (Table::new("a.b.c", ["id"]), "more than one dot"),
+            (Table::new("jobs", []), "no key column"),
+            (Table::new("jobs", ["i\0d"]), "control character"),
+            (table().returning([]), "no column to return"),
+            (table().returning([""]), "empty"),
+            (table().epoch("", EpochUnit::Seconds), "empty"),
+            (table().claim_index("ends "), "ends with a space"),
+        ] {
+            let error = answer.expect_err(part).to_string();
+            assert!(error.contains(part), "{part}: {error}");
+        }
+    }
 }

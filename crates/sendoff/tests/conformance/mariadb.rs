@@ -221,4 +221,8 @@ async fn a_single_server_says_so() {
     assert_eq!(host.database.server().topology(), &Topology::Single);
     assert!(host.database.server().version().contains("MariaDB"));
     assert_eq!(host.database.server().topology().warning(), None);
+    // What a developer prints while looking for something else.
+    let (_, table) = jobs(&host, 1).await;
+    let shown = format!("{:?} {table:?}", host.database);
+    assert!(!shown.contains("sendoff-test"), "a password is shown: {shown}");
 }
