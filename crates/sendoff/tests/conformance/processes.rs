@@ -22,10 +22,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         for batch in [7, 100] {
             let name = |store| format!("processes::{store}::{path}::four_processes_take_batches_of_{batch}");
             trials.push(trial(name("sqlite"), None, move || sqlite_race(batch, floor)));
-            trials.push(trial(name("postgres15"), Some(Server::Postgres15), move || {
-                postgres_race(batch, floor)
-            }));
-            trials.push(trial(name("mariadb"), Some(Server::Mariadb), move || mariadb_race(batch, floor)));
+            for server in [Server::Postgres15, Server::Mariadb] {
+                let run = move || server_race(server, batch, floor);
+                trials.push(trial(name(server.name()), Some(server), run));
+            }
         }
     }
     trials.push(trial(
@@ -96,24 +96,10 @@ async fn sqlite_race(batch: u32, floor: bool) {
     verify(&shape, &harness::sqlite::rows(&host, &shape).await, reports);
 }
 
-async fn postgres_race(batch: u32, floor: bool) {
-    let url = Server::Postgres15.url();
-    let host = PgPool::connect(&url).await.unwrap();
-    let shape = Shape::jobs("race");
-    harness::postgres::create(&host, &shape).await;
-    harness::postgres::fill(&host, &shape, &ready_rows()).await;
-    let reports = run_together(claimers(&url, &shape, batch, floor)).await;
-    verify(&shape, &harness::postgres::rows(&host, &shape).await, reports);
-}
-
-async fn mariadb_race(batch: u32, floor: bool) {
-    let url = Server::Mariadb.url();
-    let host = MySqlPool::connect(&url).await.unwrap();
-    let shape = Shape::jobs("race");
-    harness::mysql::create(&host, &shape).await;
-    harness::mysql::fill(&host, &shape, &ready_rows()).await;
-    let reports = run_together(claimers(&url, &shape, batch, floor)).await;
-    verify(&shape, &harness::mysql::rows(&host, &shape).await, reports);
+async fn server_race(server: Server, batch: u32, floor: bool) {
+    let stored = Stored::fill(server, Shape::jobs("race"), &ready_rows()).await;
+    let reports = run_together(claimers(&server.url(), &stored.shape, batch, floor)).await;
+    verify(&stored.shape, &stored.rows().await, reports);
 }
 
 /// 100,000 rows come and go: three hosts insert at the server's default isolation, five processes claim and settle.
@@ -167,7 +153,6 @@ fn end_mark() -> Vec<Value> {
 async fn wrong_clock(server: Server) {
     let library = Server::Faketime.url();
     let url = server.url();
-    let shape = Shape::jobs("clock");
     let now = i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap();
     let hour = 3_600_000_000;
     let row = |id: i64, until: Option<i64>| {
@@ -177,7 +162,7 @@ async fn wrong_clock(server: Server) {
     for (offset, seconds) in [("+5h", 5 * 3_600_i64), ("-5h", -5 * 3_600)] {
         let rows =
             [row(1, Some(now + hour)), row(2, Some(now - hour)), row(3, None), row(4, Some(now + 2 * hour))];
-        let stored = Stored::fill(server, &shape_named(&shape, offset), &rows).await;
+        let stored = Stored::fill(server, Shape::jobs("clock"), &rows).await;
         let orders = Orders {
             url: url.clone(),
             table: stored.shape.table.to_string(),
@@ -210,12 +195,6 @@ async fn wrong_clock(server: Server) {
     }
 }
 
-fn shape_named(shape: &Shape, offset: &str) -> Shape {
-    let mut named = shape.clone();
-    named.table = Shape::jobs(if offset.starts_with('+') { "ahead" } else { "behind" }).table;
-    named
-}
-
 /// A table on one of two servers.
 struct Stored {
     server: Server,
@@ -223,17 +202,17 @@ struct Stored {
 }
 
 impl Stored {
-    async fn fill(server: Server, shape: &Shape, rows: &[Vec<Value>]) -> Self {
+    async fn fill(server: Server, shape: Shape, rows: &[Vec<Value>]) -> Self {
         if server == Server::Mariadb {
             let host = MySqlPool::connect(&server.url()).await.unwrap();
-            harness::mysql::create(&host, shape).await;
-            harness::mysql::fill(&host, shape, rows).await;
+            harness::mysql::create(&host, &shape).await;
+            harness::mysql::fill(&host, &shape, rows).await;
         } else {
             let host = PgPool::connect(&server.url()).await.unwrap();
-            harness::postgres::create(&host, shape).await;
-            harness::postgres::fill(&host, shape, rows).await;
+            harness::postgres::create(&host, &shape).await;
+            harness::postgres::fill(&host, &shape, rows).await;
         }
-        Self { server, shape: shape.clone() }
+        Self { server, shape }
     }
 
     async fn rows(&self) -> Vec<Record> {

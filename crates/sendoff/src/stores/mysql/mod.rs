@@ -169,9 +169,9 @@ impl<R> MysqlTable<R> {
     }
 
     /// A node of a cluster takes a transaction back when a replicated one needs its rows, and does not always say so:
-    /// a SELECT that was under way answers as if nothing had happened, what follows runs without a transaction, and COMMIT
-    /// of the nothing that is left succeeds. So there rows are marked only if they are still eligible, read after
-    /// the COMMIT, and handed over only if they are as this claim left them.
+    /// with a SELECT after the write, COMMIT was seen to succeed with nothing left to commit. So there rows are marked
+    /// only if they are still eligible, read after the COMMIT, and handed over only if they are as this claim left
+    /// them. `docs/adr/0004` has the races.
     fn trusts_locks(&self) -> bool {
         matches!(self.database.server.topology(), Topology::Single)
     }
@@ -261,10 +261,8 @@ where
         keys: &[Key],
     ) -> Result<Option<Vec<(Key, R)>>, StoreError> {
         let convert = |error| errors::convert("claim", &self.subject, error);
-        let before = match self.trusts_locks() {
-            true => Some(self.marked(&mut transaction, spec, keys).await?),
-            false => None,
-        };
+        let before =
+            if self.trusts_locks() { Some(self.marked(&mut transaction, spec, keys).await?) } else { None };
         // On a cluster this is where a claim of the same rows on another node wins: then nothing was claimed.
         transaction.commit().await.map_err(convert)?;
         Ok(before)
@@ -323,10 +321,7 @@ where
     /// Locked by us and gone all the same: what was not marked is never handed over.
     fn lost_while_locked(&self, locked: usize, marked: u64) -> StoreError {
         let detail = format!("{locked} rows were locked but {marked} marked");
-        let kind = match self.trusts_locks() {
-            true => StoreErrorKind::Schema,
-            false => StoreErrorKind::Contended,
-        };
+        let kind = if self.trusts_locks() { StoreErrorKind::Schema } else { StoreErrorKind::Contended };
         StoreError::new(kind, "claim", &*self.subject, detail)
     }
 }

@@ -1,11 +1,54 @@
 //! How the suite's tables are made in each store.
 
+/// A harness whose fields are a `database` that claims and a `host` that does not, over `create`, `fill` and `rows` of
+/// its module.
+macro_rules! sql_harness {
+    ($harness:ident, $table:ident, nulls_first: $nulls_first:literal) => {
+        impl ClaimHarness for $harness {
+            type Table = $table<Record>;
+
+            async fn create(&self, shape: &Shape) -> Self::Table {
+                create(&self.host, shape).await;
+                self.database.table(shape.description()).await.unwrap()
+            }
+
+            async fn insert(&self, shape: &Shape, rows: &[Vec<Value>]) {
+                fill(&self.host, shape, rows).await;
+            }
+
+            async fn rows(&self, shape: &Shape) -> Vec<Record> {
+                rows(&self.host, shape).await
+            }
+
+            fn nulls_first(&self) -> bool {
+                $nulls_first
+            }
+        }
+    };
+}
+
+/// Binds a value: as the arms say, and else as what it is.
+macro_rules! bind {
+    ($query:ident, $value:expr, $($own:pat => $bound:expr,)*) => {
+        match $value {
+            $($own => $bound,)*
+            Value::Bool(value) => $query.bind(value),
+            Value::Int(value) => $query.bind(value),
+            Value::Float(value) => $query.bind(value),
+            Value::Text(value) => $query.bind(value),
+            Value::Bytes(value) => $query.bind(value),
+            Value::Uuid(value) => $query.bind(value),
+            other => panic!("the suite does not insert {}", other.kind()),
+        }
+    };
+}
+
 pub(crate) mod memory;
 pub(crate) mod mysql;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
 
-use sendoff::claim::{Ident, Timestamp, Value};
+use sendoff::claim::{Ident, Timestamp};
 use sendoff::testkit::Shape;
 
 /// Quotes a name with this quote.
@@ -73,9 +116,4 @@ pub(crate) const ROWS_PER_INSERT: usize = 1_000;
 /// A moment as the drivers take it.
 pub(crate) fn moment(at: Timestamp) -> sqlx::types::time::OffsetDateTime {
     sqlx::types::time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(at.as_micros()) * 1_000).unwrap()
-}
-
-/// The suite inserts what it made itself.
-pub(crate) fn unexpected(value: &Value) -> ! {
-    panic!("the suite does not insert {}", value.kind())
 }

@@ -1,6 +1,6 @@
 //! Tables in MariaDB.
 
-use super::{ROWS_PER_INSERT, ddl, insert, moment, select_all, unexpected};
+use super::{ROWS_PER_INSERT, ddl, insert, moment, select_all};
 use crate::servers::Server;
 use sendoff::claim::{Record, Value};
 use sendoff::stores::mysql::{MysqlDatabase, MysqlTable};
@@ -40,22 +40,15 @@ pub(crate) async fn fill(host: &MySqlPool, shape: &Shape, rows: &[Vec<Value>]) {
         let sql = AssertSqlSafe(insert(shape, '`', chunk.len(), |_| "?".to_owned()));
         let mut query = sqlx::query(sql);
         for value in chunk.iter().flatten().cloned() {
-            query = match value {
+            query = bind!(query, value,
                 Value::Null => query.bind(None::<i64>),
-                Value::Bool(value) => query.bind(value),
-                Value::Int(value) => query.bind(value),
-                Value::Float(value) => query.bind(value),
-                Value::Text(value) => query.bind(value),
-                Value::Bytes(value) => query.bind(value),
-                Value::Uuid(value) => query.bind(value),
-                Value::Timestamp(value) => {
+                Value::Timestamp(at) => {
                     // As DATETIME: the driver's TIMESTAMP begins in 1970.
-                    let at = moment(value);
+                    let at = moment(at);
                     query.bind(sqlx::types::time::PrimitiveDateTime::new(at.date(), at.time()))
-                }
-                Value::Json(value) => query.bind(value),
-                other => unexpected(&other),
-            };
+                },
+                Value::Json(json) => query.bind(json),
+            );
         }
         query.execute(host).await.unwrap();
     }
@@ -65,23 +58,4 @@ pub(crate) async fn rows(host: &MySqlPool, shape: &Shape) -> Vec<Record> {
     sqlx::query_as(AssertSqlSafe(select_all(shape, '`'))).fetch_all(host).await.unwrap()
 }
 
-impl ClaimHarness for Mysql {
-    type Table = MysqlTable<Record>;
-
-    async fn create(&self, shape: &Shape) -> Self::Table {
-        create(&self.host, shape).await;
-        self.database.table(shape.description()).await.unwrap()
-    }
-
-    async fn insert(&self, shape: &Shape, rows: &[Vec<Value>]) {
-        fill(&self.host, shape, rows).await;
-    }
-
-    async fn rows(&self, shape: &Shape) -> Vec<Record> {
-        rows(&self.host, shape).await
-    }
-
-    fn nulls_first(&self) -> bool {
-        true
-    }
-}
+sql_harness!(Mysql, MysqlTable, nulls_first: true);

@@ -1,6 +1,6 @@
 //! Tables in PostgreSQL.
 
-use super::{ROWS_PER_INSERT, ddl, insert, moment, select_all, unexpected};
+use super::{ROWS_PER_INSERT, ddl, insert, moment, select_all};
 use crate::servers::Server;
 use sendoff::claim::{Record, Value};
 use sendoff::stores::postgres::{Pooler, PostgresDatabase, PostgresTable};
@@ -45,18 +45,11 @@ pub(crate) async fn fill(host: &PgPool, shape: &Shape, rows: &[Vec<Value>]) {
     for chunk in rows.chunks(ROWS_PER_INSERT) {
         let mut query = sqlx::query(AssertSqlSafe(statement(shape, chunk)));
         for value in chunk.iter().flatten() {
-            query = match value.clone() {
+            query = bind!(query, value.clone(),
                 Value::Null => query,
-                Value::Bool(value) => query.bind(value),
-                Value::Int(value) => query.bind(value),
-                Value::Float(value) => query.bind(value),
-                Value::Text(value) => query.bind(value),
-                Value::Bytes(value) => query.bind(value),
-                Value::Uuid(value) => query.bind(value),
-                Value::Timestamp(value) => query.bind(moment(value)),
-                Value::Json(value) => query.bind(value),
-                other => unexpected(&other),
-            };
+                Value::Timestamp(at) => query.bind(moment(at)),
+                Value::Json(json) => query.bind(json),
+            );
         }
         query.execute(host).await.unwrap();
     }
@@ -80,23 +73,4 @@ pub(crate) async fn rows(host: &PgPool, shape: &Shape) -> Vec<Record> {
     sqlx::query_as(AssertSqlSafe(select_all(shape, '"'))).fetch_all(host).await.unwrap()
 }
 
-impl ClaimHarness for Postgres {
-    type Table = PostgresTable<Record>;
-
-    async fn create(&self, shape: &Shape) -> Self::Table {
-        create(&self.host, shape).await;
-        self.database.table(shape.description()).await.unwrap()
-    }
-
-    async fn insert(&self, shape: &Shape, rows: &[Vec<Value>]) {
-        fill(&self.host, shape, rows).await;
-    }
-
-    async fn rows(&self, shape: &Shape) -> Vec<Record> {
-        rows(&self.host, shape).await
-    }
-
-    fn nulls_first(&self) -> bool {
-        false
-    }
-}
+sql_harness!(Postgres, PostgresTable, nulls_first: false);

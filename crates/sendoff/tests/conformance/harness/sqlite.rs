@@ -1,6 +1,6 @@
 //! Tables in a SQLite file of their own.
 
-use super::{ROWS_PER_INSERT, ddl, insert, select_all, unexpected};
+use super::{ROWS_PER_INSERT, ddl, insert, select_all};
 use sendoff::claim::{Record, Value};
 use sendoff::stores::sqlite::{SqliteDatabase, SqliteTable};
 use sendoff::testkit::{ClaimHarness, Shape, ValueKind};
@@ -41,18 +41,11 @@ pub(crate) async fn fill(host: &SqlitePool, shape: &Shape, rows: &[Vec<Value>]) 
         let sql = AssertSqlSafe(insert(shape, '"', chunk.len(), |_| "?".to_owned()));
         let mut query = sqlx::query(sql);
         for value in chunk.iter().flatten().cloned() {
-            query = match value {
+            query = bind!(query, value,
                 Value::Null => query.bind(None::<i64>),
-                Value::Bool(value) => query.bind(value),
-                Value::Int(value) => query.bind(value),
-                Value::Float(value) => query.bind(value),
-                Value::Text(value) => query.bind(value),
-                Value::Bytes(value) => query.bind(value),
-                Value::Uuid(value) => query.bind(value),
-                Value::Timestamp(value) => query.bind(value.as_micros()),
-                Value::Json(value) => query.bind(value.to_string()),
-                other => unexpected(&other),
-            };
+                Value::Timestamp(at) => query.bind(at.as_micros()),
+                Value::Json(json) => query.bind(json.to_string()),
+            );
         }
         query.execute(host).await.unwrap();
     }
@@ -62,23 +55,4 @@ pub(crate) async fn rows(host: &SqlitePool, shape: &Shape) -> Vec<Record> {
     sqlx::query_as(AssertSqlSafe(select_all(shape, '"'))).fetch_all(host).await.unwrap()
 }
 
-impl ClaimHarness for Sqlite {
-    type Table = SqliteTable<Record>;
-
-    async fn create(&self, shape: &Shape) -> Self::Table {
-        create(&self.host, shape).await;
-        self.database.table(shape.description()).await.unwrap()
-    }
-
-    async fn insert(&self, shape: &Shape, rows: &[Vec<Value>]) {
-        fill(&self.host, shape, rows).await;
-    }
-
-    async fn rows(&self, shape: &Shape) -> Vec<Record> {
-        rows(&self.host, shape).await
-    }
-
-    fn nulls_first(&self) -> bool {
-        true
-    }
-}
+sql_harness!(Sqlite, SqliteTable, nulls_first: true);
