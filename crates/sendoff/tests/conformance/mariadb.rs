@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use libtest_mimic::Trial;
-use sendoff::StoreErrorKind;
 use sendoff::claim::{ClaimSpec, Claimable as _, Record, Table, Timestamp, Value, claim_portable, col, now};
 use sendoff::stores::mysql::{MysqlDatabase, Topology};
 use sendoff::testkit::{ClaimHarness as _, Shape};
+use sendoff::{StoreError, StoreErrorKind};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, Executor as _};
 use uuid::Uuid;
@@ -15,6 +15,10 @@ use crate::harness::mysql::{Mysql, open};
 use crate::jobs::{ids, jobs, take, take_by};
 use crate::servers::Server;
 use crate::trial;
+
+/// Long for a loaded machine. Two of them are less than the 50 s after which InnoDB gives up waiting for a lock, so
+/// that such an end is not taken for a deadlock.
+const DEADLOCK_TIME_MAX: Duration = Duration::from_secs(20);
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -133,41 +137,94 @@ async fn a_lock_that_is_not_released_is_contention() {
     assert_eq!(table.claim(&take(&shape, 1)).await.unwrap().len(), 1);
 }
 
-/// Hosts that lock the same rows the other way round: real deadlocks, retried inside.
+/// InnoDB ends a deadlock by rolling back the claim: it is tried again, and nobody hears of it. That the claim was the
+/// one rolled back is shown by the same race without patience, where it has to say so.
 async fn deadlocks_never_surface() {
     let host = open(Server::Mariadb).await;
-    let (shape, table) = jobs(&host, 40).await;
-    let name = shape.table.to_string();
-    let pool = host.host.clone();
-    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let stopped = stop.clone();
-    let rival = tokio::spawn(async move {
-        let mut met = 0;
-        while !stopped.load(std::sync::atomic::Ordering::SeqCst) {
-            let mut transaction = pool.begin().await.unwrap();
-            for id in (1..=40).rev() {
-                let touch = format!("UPDATE {name} SET attempts = attempts + 1 WHERE id = {id}");
-                if transaction.execute(AssertSqlSafe(touch)).await.is_err() {
-                    met += 1;
-                    break;
-                }
-            }
-            let _ = transaction.rollback().await;
-        }
-        met
-    });
-    let back = ClaimSpec::on_table(shape.table.clone())
-        .eligible(col("status").eq("running"))
-        .set("status", "ready")
-        .order_by("rank")
-        .build()
-        .unwrap();
-    for _ in 0..100 {
-        table.claim(&take(&shape, 40)).await.expect("contention is not an error");
-        claim_portable(&table, &back).await.expect("contention is not an error");
+    let (claim, left) = deadlocked(&host, Duration::ZERO).await;
+    let error = claim.expect_err("there was no time to try again");
+    assert_eq!(error.kind(), StoreErrorKind::Contended, "{error:?}");
+    assert!(format!("{error:?}").contains("1213 (40001)"), "not the victim of a deadlock: {error:?}");
+    assert_eq!(left, [1, 2], "a claim that was rolled back has taken nothing");
+
+    let (claim, left) = deadlocked(&host, Duration::from_secs(60)).await;
+    let claimed = ids(&claim.expect("a deadlock is tried again"));
+    assert_eq!(claimed, [2], "job 1 was the rival's by then, and is stepped over");
+    assert_eq!(left, [1], "the mark on job 1 went with the deadlock");
+}
+
+/// Claims one of two jobs, and has it deadlock with a rival over the first. Answers what came of the claim while the
+/// rival was still there, and which jobs can be claimed once it is gone.
+async fn deadlocked(host: &Mysql, patience: Duration) -> (Result<Vec<Record>, StoreError>, Vec<i64>) {
+    let (shape, _) = jobs(host, 2).await;
+    let gate = gate_behind(host, &shape).await;
+    let table = host.database.clone().patience(patience).table::<Record>(shape.description()).await.unwrap();
+    let before = deadlocks(host).await;
+
+    let mut rival = host.host.begin().await.unwrap();
+    let hold = format!("UPDATE {gate} SET passed = passed + 1 WHERE job = 1");
+    rival.execute(AssertSqlSafe(hold)).await.unwrap();
+    // The victim is whoever has changed less.
+    let outweigh = format!("INSERT INTO {gate} SELECT -seq, 0 FROM seq_1_to_100");
+    rival.execute(AssertSqlSafe(outweigh)).await.unwrap();
+
+    let (claimer, one) = (table.clone(), take(&shape, 1));
+    let mut claim = tokio::spawn(async move { claimer.claim(&one).await });
+    tokio::select! {
+        () = until_waited_for(host, &gate) => {}
+        ended = &mut claim => panic!("the claim has passed a gate that is held: {ended:?}"),
+        () = tokio::time::sleep(DEADLOCK_TIME_MAX) => panic!("the claim does not wait for its gate"),
     }
-    stop.store(true, std::sync::atomic::Ordering::SeqCst);
-    println!("the rival met {} deadlocks, the claimers none", rival.await.unwrap());
+
+    // The claim holds job 1 and cannot commit: only its rollback lets the rival have it.
+    let close = format!("UPDATE {} SET attempts = attempts + 1 WHERE id = 1", shape.table);
+    let closing = tokio::time::timeout(DEADLOCK_TIME_MAX, rival.execute(AssertSqlSafe(close)));
+    closing.await.expect("no deadlock was detected").expect("the rival must not be the victim");
+    assert!(deadlocks(host).await > before, "the server counts no deadlock");
+
+    let claimed = tokio::time::timeout(DEADLOCK_TIME_MAX, claim).await.expect("still claiming").unwrap();
+    rival.rollback().await.unwrap();
+    let left = ids(&table.claim(&take(&shape, 2)).await.unwrap());
+    (claimed, left)
+}
+
+/// A table with a row for each job, which every change of the job must change too.
+async fn gate_behind(host: &Mysql, shape: &Shape) -> String {
+    let (jobs, gate) = (&shape.table, format!("{}_gate", shape.table));
+    for statement in [
+        format!("CREATE TABLE {gate} (job bigint PRIMARY KEY, passed bigint NOT NULL)"),
+        format!("INSERT INTO {gate} SELECT id, 0 FROM {jobs}"),
+        // AFTER: the claim has marked its job when it comes to the gate.
+        format!(
+            "CREATE TRIGGER {gate}_trigger AFTER UPDATE ON {jobs} FOR EACH ROW \
+             UPDATE {gate} SET passed = passed + 1 WHERE job = NEW.id"
+        ),
+    ] {
+        host.host.execute(AssertSqlSafe(statement)).await.unwrap();
+    }
+    gate
+}
+
+/// Returns when a session waits for a row of this table. Asks the monitor: the lock tables of `information_schema` are
+/// filled anew only after 100 ms in which nobody read them, so that whoever polls faster, or beside others, never sees
+/// a change. The monitor shows the last deadlock too, so the table must not have had one.
+async fn until_waited_for(host: &Mysql, table: &str) {
+    let lock = format!("`{table}` trx id ");
+    loop {
+        let (_, _, monitor): (String, String, String) =
+            sqlx::query_as("SHOW ENGINE INNODB STATUS").fetch_one(&host.host).await.unwrap();
+        if monitor.lines().any(|line| line.contains(&lock) && line.ends_with(" waiting")) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Deadlocks that the server has ended since it started.
+async fn deadlocks(host: &Mysql) -> i64 {
+    let sql = "SELECT CAST(VARIABLE_VALUE AS SIGNED) FROM information_schema.GLOBAL_STATUS \
+               WHERE VARIABLE_NAME = 'INNODB_DEADLOCKS'";
+    sqlx::query_scalar(sql).fetch_one(&host.host).await.unwrap()
 }
 
 /// An enum, MariaDB's uuid, an unsigned number, a timestamp.
