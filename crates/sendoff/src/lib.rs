@@ -40,8 +40,14 @@
 
 pub mod claim;
 mod error;
+mod event;
+pub mod outbox;
 pub mod stores;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 
 pub use error::{StoreError, StoreErrorKind};
+pub use event::{
+    Attempts, CONTENT_TYPE_BYTES_MAX, DEFAULT_TARGET, Event, EventId, HEADERS_BYTES_MAX, Headers,
+    KEY_BYTES_MAX, Limits, NewEvent, PAYLOAD_BYTES_MAX, TARGET_BYTES_MAX, TOPIC_BYTES_MAX,
+};

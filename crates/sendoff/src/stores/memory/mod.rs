@@ -2,9 +2,12 @@
 //! single processes.
 
 mod model;
+mod outbox;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
+
+pub use self::outbox::{MemoryOutbox, MemoryTransaction};
 
 use self::model::Rows;
 use crate::claim::{ClaimSpec, Claimable, FromRecord, Key, Record, Table, TableName, Timestamp, Value};

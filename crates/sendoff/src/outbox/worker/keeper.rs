@@ -1,0 +1,185 @@
+//! Keeps a worker's leases: registers, shares lanes with the others, renews, raises floors.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Inner;
+use super::admit::accuse;
+use crate::error::StoreError;
+use crate::outbox::{FloorProbe, Flush, Lane, Token};
+
+/// So many deleted rows make it worth finding a new floor.
+const FLOOR_WORTH: u64 = 20_000;
+
+/// What the keeper remembers from one tick to the next.
+#[derive(Debug, Default)]
+pub(super) struct Keeper {
+    renewed: Option<Instant>,
+    probe: FloorProbe,
+}
+
+/// Ticks until it is dropped with its worker.
+pub(super) async fn run(inner: Arc<Inner>, mut keeper: Keeper) {
+    let tick = inner.config.tick();
+    loop {
+        // Woken early when a lane that another worker waits for has become empty.
+        let _ = tokio::time::timeout(tick, inner.lane_emptied.notified()).await;
+        if let Err(error) = keeper.tick(&inner).await {
+            tracing::warn!(%error, worker = %inner.member.worker, "the leases could not be kept; trying again");
+        }
+    }
+}
+
+impl Keeper {
+    /// One round. Every step can fail alone: what is not renewed in time is no longer handed out.
+    pub(super) async fn tick(&mut self, inner: &Inner) -> Result<(), StoreError> {
+        let census = inner.store.census(&inner.member).await?;
+        inner.state().paused = census.paused;
+        if !census.workers.contains(&inner.member.worker) {
+            inner.store.join(&inner.member).await?;
+            return Ok(());
+        }
+        self.renew(inner).await?;
+        let rank = census.workers.iter().position(|worker| *worker == inner.member.worker).unwrap_or(0);
+        let share = share(census.lanes, census.workers.len(), rank);
+        give_surplus(inner, share).await?;
+        take_missing(inner, share).await?;
+        settle_accused(inner).await?;
+        self.raise_floors(inner).await
+    }
+
+    async fn renew(&mut self, inner: &Inner) -> Result<(), StoreError> {
+        let is_due = self.renewed.is_none_or(|renewed| renewed.elapsed() >= inner.config.lease / 3);
+        if !is_due {
+            return Ok(());
+        }
+        let tokens = inner.state().tokens();
+        // Counted from before the request: the database's lease begins later, so it ends later too.
+        let before = Instant::now();
+        let kept = inner.store.renew(&inner.member, &tokens).await?;
+        self.renewed = Some(before);
+        let deadline = inner.deadline_from(before);
+        let mut state = inner.state();
+        let lost: Vec<Token> = tokens.iter().filter(|token| !kept.contains(&token.lane)).copied().collect();
+        state.lose(lost);
+        for token in tokens {
+            if let Some(lane) = state.lane(token) {
+                lane.deadline = deadline;
+            }
+        }
+        Ok(())
+    }
+
+    async fn raise_floors(&mut self, inner: &Inner) -> Result<(), StoreError> {
+        let lanes = inner.state().floors_worth_raising(FLOOR_WORTH);
+        if lanes.is_empty() {
+            return Ok(());
+        }
+        let raised = inner.store.raise_floors(&inner.member, &mut self.probe, &lanes).await?;
+        let mut state = inner.state();
+        for (lane, floor) in raised {
+            let token = lanes.iter().find(|known| known.token.lane == lane).map(|known| known.token);
+            if let Some(lane) = token.and_then(|token| state.lane(token)) {
+                lane.floor = floor;
+                lane.gone = 0;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many lanes the worker of this rank has among so many: the lanes that do not divide go to the first ones.
+fn share(lanes: u16, workers: usize, rank: usize) -> usize {
+    let lanes = usize::from(lanes);
+    lanes / workers.max(1) + usize::from(rank < lanes % workers.max(1))
+}
+
+/// Lanes above the share are not handed out from any more, and go back once nothing of them is in flight: the next owner
+/// never meets an event that is under way here.
+async fn give_surplus(inner: &Inner, share: usize) -> Result<(), StoreError> {
+    let empty: Vec<Token> = {
+        let mut state = inner.state();
+        let mut staying = state.lanes.values().filter(|lane| !lane.draining).count();
+        let mut idle_first: Vec<(usize, Lane)> =
+            state.lanes.iter().map(|(lane, known)| (known.in_flight.len(), *lane)).collect();
+        idle_first.sort_unstable();
+        for (_, number) in idle_first {
+            let Some(lane) = state.lanes.get_mut(&number) else { continue };
+            if staying > share && !lane.draining {
+                lane.draining = true;
+                staying -= 1;
+            } else if staying < share && lane.draining {
+                // Somebody left: it is wanted here after all.
+                lane.draining = false;
+                staying += 1;
+            }
+        }
+        let is_empty = |lane: &&super::state::LaneState| lane.draining && lane.in_flight.is_empty();
+        state.lanes.values().filter(is_empty).map(|lane| lane.token).collect()
+    };
+    if empty.is_empty() {
+        return Ok(());
+    }
+    inner.store.give(&inner.member, &empty).await?;
+    let mut state = inner.state();
+    for token in &empty {
+        if state.lane(*token).is_some() {
+            state.lanes.remove(&token.lane);
+            state.stats.given += 1;
+        }
+    }
+    Ok(())
+}
+
+async fn take_missing(inner: &Inner, share: usize) -> Result<(), StoreError> {
+    let held = inner.state().lanes.len();
+    let Ok(missing) = u16::try_from(share.saturating_sub(held)) else { return Ok(()) };
+    if missing == 0 || inner.state().stopping {
+        return Ok(());
+    }
+    let before = Instant::now();
+    let leased = inner.store.take(&inner.member, missing).await?;
+    let now = Instant::now();
+    inner.state().add(&leased, inner.deadline_from(before), now);
+    Ok(())
+}
+
+/// Events that their worker was lost with, alone in hand.
+async fn settle_accused(inner: &Inner) -> Result<(), StoreError> {
+    let accused: Vec<(Token, i64)> =
+        inner.state().lanes.values().filter_map(|lane| Some((lane.token, lane.accused?))).collect();
+    for (token, position) in accused {
+        let Some(found) = inner.store.find(&inner.member, token.lane, position).await? else {
+            // It was settled before its worker was lost: the culprit is another.
+            if let Some(lane) = inner.state().lane(token) {
+                lane.accused = None;
+            }
+            continue;
+        };
+        let settlements = vec![accuse(&found, &inner.config)];
+        tracing::warn!(position, lane = token.lane, "a worker was lost with this event in hand");
+        let flush = Flush {
+            target: inner.member.target.clone(),
+            tokens: vec![token],
+            settlements,
+            calm: vec![token.lane],
+        };
+        let settled = inner.store.settle(&flush).await?;
+        inner.state().finish(&flush, &settled, Instant::now());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_to_all_lanes_and_differ_by_one_at_most() {
+        for workers in 1..=70 {
+            let shares: Vec<usize> = (0..workers).map(|rank| share(64, workers, rank)).collect();
+            assert_eq!(shares.iter().sum::<usize>(), 64);
+            assert!(shares[0] - shares[workers - 1] <= 1);
+        }
+    }
+}

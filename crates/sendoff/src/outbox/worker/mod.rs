@@ -1,0 +1,243 @@
+//! One claiming loop's engine: lanes, events in flight, settlements. It publishes nothing.
+
+mod admit;
+mod config;
+mod keeper;
+mod state;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+pub use config::{Claimed, OnExhausted, Outcome, Receipt, Stats, Summary, WorkerConfig};
+
+use self::admit::Admitted;
+use self::keeper::Keeper;
+use self::state::State;
+use crate::error::StoreError;
+use crate::outbox::{Fetched, Flush, Lane, Member, Store, WorkerId};
+
+/// One claiming loop on an outbox.
+///
+/// It keeps its share of the target's lanes leased in the background, for as long as it lives. [`claim`](Self::claim) hands out events of
+/// those lanes; [`settle`](Self::settle) says what became of them. Both may be called at any time: to claim before everything is settled is to
+/// prefetch, up to the window.
+///
+/// **Order.** Events of one key are handed out in the order of their positions, a run of them at a time, and no more of that key until the run is settled.
+/// Publish a run in order and stop at its first failure; settle the rest with [`Outcome::Release`].
+///
+/// **Deadline.** Do not begin to publish after [`Claimed::deadline`]: by then the lane may be another's.
+///
+/// [`stop`](Self::stop) gives the lanes back at once. A worker that is dropped just stops renewing, and others take over when its leases end.
+#[derive(Debug)]
+pub struct Worker {
+    inner: Arc<Inner>,
+    keeper: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: Arc<dyn Store>,
+    member: Member,
+    config: WorkerConfig,
+    state: Mutex<State>,
+    /// One fetch at a time: what two of them read would have to be compared.
+    fetching: tokio::sync::Mutex<()>,
+    lane_emptied: Notify,
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deadline_from(&self, before: Instant) -> Instant {
+        before + self.config.lease - self.config.margin()
+    }
+}
+
+impl Worker {
+    /// Registers a worker and leases what is free of its share.
+    ///
+    /// # Errors
+    /// As the store's, or `Rejected` for a configuration that cannot work.
+    pub async fn start(store: Arc<dyn Store>, config: WorkerConfig) -> Result<Self, StoreError> {
+        config.check()?;
+        let member = Member {
+            worker: WorkerId::generate(),
+            name: config.name.clone(),
+            target: config.target.clone(),
+            lease: config.lease,
+        };
+        store.join(&member).await?;
+        let inner = Arc::new(Inner {
+            store,
+            member,
+            config,
+            state: Mutex::new(State::new(Instant::now())),
+            fetching: tokio::sync::Mutex::new(()),
+            lane_emptied: Notify::new(),
+        });
+        let mut first = Keeper::default();
+        first.tick(&inner).await?;
+        let keeper = tokio::spawn(keeper::run(Arc::clone(&inner), first));
+        Ok(Self { inner, keeper })
+    }
+
+    /// What this worker is known by.
+    pub fn id(&self) -> WorkerId {
+        self.inner.member.worker
+    }
+
+    /// The lanes it has.
+    pub fn lanes(&self) -> Vec<Lane> {
+        self.inner.state().lanes.keys().copied().collect()
+    }
+
+    /// Events handed out and not settled.
+    pub fn in_flight(&self) -> usize {
+        self.inner.state().in_flight()
+    }
+
+    /// What it has seen since it started.
+    pub fn stats(&self) -> Stats {
+        self.inner.state().stats
+    }
+
+    /// Up to `limit` events that are due. None: there are none now, or the window is full; ask again later.
+    ///
+    /// Dropped half-way, it may leave events in flight that nobody has, until the worker stops: run it to its end.
+    ///
+    /// # Errors
+    /// As the store's; then nothing was handed out.
+    pub async fn claim(&self, limit: usize) -> Result<Vec<Claimed>, StoreError> {
+        let inner = &self.inner;
+        let _one = inner.fetching.lock().await;
+        let config = &inner.config;
+        let plan = inner.state().plan(&config.target, limit, config.window, config.bytes, Instant::now());
+        let Some(plan) = plan else { return Ok(Vec::new()) };
+        let fetched = self.fetch(&plan).await;
+        let admitted = {
+            let mut state = inner.state();
+            let admitted = fetched.map(|rows| state.admit(&plan, rows, config, Instant::now()));
+            state.fetch_ended();
+            admitted?
+        };
+        self.apply_moves(&admitted).await;
+        self.write_names(admitted).await
+    }
+
+    async fn fetch(&self, plan: &state::Plan) -> Result<Vec<Fetched>, StoreError> {
+        let inner = &self.inner;
+        let mut rows = Vec::new();
+        if plan.parked {
+            let asked = Instant::now();
+            let parked = inner.store.fetch_parked(&plan.fetch).await?;
+            inner.state().parked_polled(asked, parked.next_due, !parked.events.is_empty());
+            rows = parked.events;
+        }
+        rows.extend(inner.store.fetch(&plan.fetch).await?);
+        Ok(rows)
+    }
+
+    /// What is moved aside is tried again with the next fetch if it fails: the rows are still there.
+    async fn apply_moves(&self, admitted: &Admitted) {
+        if admitted.moved.is_empty() && admitted.calm.is_empty() {
+            return;
+        }
+        let inner = &self.inner;
+        let flush = {
+            let state = inner.state();
+            let moved = admitted.moved.iter().filter(|moved| state.lanes.contains_key(&moved.lane));
+            let calm = admitted.calm.iter().copied().filter(|lane| state.lanes.contains_key(lane));
+            Flush {
+                target: inner.member.target.clone(),
+                tokens: state.tokens(),
+                settlements: moved.cloned().collect(),
+                calm: calm.collect(),
+            }
+        };
+        match inner.store.settle(&flush).await {
+            Ok(settled) => {
+                inner.state().finish(&flush, &settled, Instant::now());
+            }
+            Err(error) => {
+                tracing::warn!(%error, events = flush.settlements.len(), "events could not be moved aside; trying again");
+            }
+        }
+    }
+
+    async fn write_names(&self, admitted: Admitted) -> Result<Vec<Claimed>, StoreError> {
+        let inner = &self.inner;
+        let mut handed = admitted.handed;
+        for (token, position) in admitted.to_name {
+            let named = inner.store.name(&inner.member, token, position).await;
+            let mut state = inner.state();
+            if matches!(named, Ok(true)) {
+                state.stats.named += 1;
+                continue;
+            }
+            handed.retain(|claimed| claimed.event.position != position);
+            match named {
+                Ok(_) => state.lose([token]),
+                Err(error) => {
+                    state.release(token.lane, position, None);
+                    tracing::warn!(%error, position, "an event could not be written down; trying again");
+                }
+            }
+        }
+        Ok(handed)
+    }
+
+    /// Says what became of events that were handed out.
+    ///
+    /// # Errors
+    /// As the store's. Whether it was written is then unknown: call it again with the same outcomes, which is safe, or
+    /// drop the worker, which redelivers what was not.
+    pub async fn settle(&self, outcomes: &[(Receipt, Outcome)]) -> Result<Summary, StoreError> {
+        let inner = &self.inner;
+        let config = &inner.config;
+        let (flush, released, unknown) = inner.state().prepare(&config.target, outcomes, config.on_exhausted);
+        let settled = if flush.settlements.is_empty() {
+            Default::default()
+        } else {
+            inner.store.settle(&flush).await?
+        };
+        let mut state = inner.state();
+        let mut summary = state.finish(&flush, &settled, Instant::now());
+        for receipt in released {
+            state.release(receipt.token.lane, receipt.position, None);
+            summary.applied += 1;
+        }
+        summary.stale += unknown.stale;
+        state.stats.stale += unknown.stale as u64;
+        if state.lanes.values().any(|lane| lane.draining && lane.in_flight.is_empty()) {
+            inner.lane_emptied.notify_one();
+        }
+        Ok(summary)
+    }
+
+    /// Stops: hands out nothing more, waits up to `grace` for what is in flight to be settled, and gives its lanes back. What was not settled by then is
+    /// delivered again by others: nothing of it may be published any more.
+    ///
+    /// # Errors
+    /// As the store's; then the lanes go over when their leases end.
+    pub async fn stop(self, grace: Duration) -> Result<Stats, StoreError> {
+        self.inner.state().stopping = true;
+        let until = Instant::now() + grace;
+        while self.in_flight() > 0 && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        self.keeper.abort();
+        self.inner.store.leave(&self.inner.member).await?;
+        Ok(self.stats())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}

@@ -1,0 +1,429 @@
+//! What a worker knows: its lanes, and what of them is in flight. No store and no clock is asked here.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use super::config::{OnExhausted, Outcome, Receipt, Stats, Summary};
+use crate::event::Attempts;
+use crate::outbox::{
+    Cause, Change, Due, Failure, Fetch, Flush, Lane, LaneFetch, LaneFloor, Leased, Place, Reason, Settled,
+    Settlement, Token,
+};
+
+/// An idle lane's parked events are looked at so often, for those that an operator redrives.
+const PARKED_POLL: Duration = Duration::from_secs(1);
+
+/// From so many crashes in a row on a lane is worked carefully.
+const CRASHES_CAREFUL: u32 = 2;
+
+/// A careful lane hands out one event, but must read past those it has to skip.
+const CAREFUL_PAGE: u32 = 100;
+
+/// An event in flight.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub(super) key: Option<String>,
+    pub(super) place: Place,
+    pub(super) attempts: Attempts,
+}
+
+/// What the lane's last owner was lost with is among these.
+#[derive(Debug)]
+pub(super) enum Suspects {
+    /// Nobody was lost, or the lane got past it.
+    None,
+    /// Not yet looked.
+    Unknown,
+    /// These positions are left of those that were there.
+    Left(HashSet<i64>),
+}
+
+/// A lane that this worker has.
+#[derive(Debug)]
+pub(super) struct LaneState {
+    pub(super) token: Token,
+    pub(super) floor: i64,
+    /// By this process's monotonic clock: nothing is handed out after it.
+    pub(super) deadline: Instant,
+    /// It is to go to another worker once nothing of it is in flight.
+    pub(super) draining: bool,
+    crashes: u32,
+    pub(super) suspects: Suspects,
+    /// The last owner was lost with this one event in hand; nothing is handed out before that is settled.
+    pub(super) accused: Option<i64>,
+    /// One that crashed a worker before waits for the lane to be empty, or is in flight.
+    solo: bool,
+    pub(super) in_flight: HashMap<i64, InFlight>,
+    pub(super) busy_keys: HashMap<String, u32>,
+    /// Rows deleted since the floor was raised.
+    pub(super) gone: u64,
+}
+
+impl LaneState {
+    fn new(leased: &Leased, deadline: Instant) -> Self {
+        Self {
+            token: leased.token,
+            floor: leased.floor,
+            deadline,
+            draining: false,
+            crashes: leased.crashes,
+            suspects: if leased.crashes > 0 { Suspects::Unknown } else { Suspects::None },
+            accused: leased.named,
+            solo: false,
+            in_flight: HashMap::new(),
+            busy_keys: HashMap::new(),
+            gone: 0,
+        }
+    }
+
+    /// One event in flight, and that written down.
+    pub(super) fn is_careful(&self) -> bool {
+        self.crashes >= CRASHES_CAREFUL && !matches!(self.suspects, Suspects::None)
+    }
+
+    fn is_usable(&self, now: Instant) -> bool {
+        now < self.deadline && !self.draining && self.accused.is_none() && !self.is_taken_alone()
+    }
+
+    pub(super) fn start(&mut self, position: i64, event: InFlight, alone: bool) {
+        if let Some(key) = &event.key {
+            *self.busy_keys.entry(key.clone()).or_default() += 1;
+        }
+        self.solo |= alone;
+        self.in_flight.insert(position, event);
+    }
+
+    fn end(&mut self, position: i64) {
+        let Some(event) = self.in_flight.remove(&position) else { return };
+        if let Some(key) = event.key {
+            if let Some(count) = self.busy_keys.get_mut(&key) {
+                *count -= 1;
+                if *count == 0 {
+                    self.busy_keys.remove(&key);
+                }
+            }
+        }
+        if self.in_flight.is_empty() {
+            self.solo = false;
+        }
+    }
+
+    /// Something that goes alone is in flight.
+    pub(super) fn is_taken_alone(&self) -> bool {
+        (self.solo || self.is_careful()) && !self.in_flight.is_empty()
+    }
+
+    /// Stops handing out until the lane is empty, for one that goes alone.
+    pub(super) fn wait_for_solo(&mut self) {
+        self.solo = true;
+    }
+
+    /// The culprit is found, or there was none.
+    pub(super) fn forget_crashes(&mut self) {
+        self.crashes = 0;
+        self.suspects = Suspects::None;
+        self.accused = None;
+    }
+}
+
+/// What was settled while a fetch was under way: it may still see it.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    pub(super) positions: HashSet<i64>,
+    pub(super) keys: HashSet<(Lane, String)>,
+}
+
+/// All that a worker knows.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) lanes: BTreeMap<Lane, LaneState>,
+    pub(super) paused: bool,
+    pub(super) stopping: bool,
+    pub(super) stats: Stats,
+    rotation: usize,
+    pub(super) parked_poll: Instant,
+    fetching: bool,
+    pub(super) recent: Recent,
+}
+
+/// What to read next.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) fetch: Fetch,
+    pub(super) tokens: HashMap<Lane, Token>,
+    /// So many may be handed out.
+    pub(super) room: usize,
+    /// Parked events are looked at as well.
+    pub(super) parked: bool,
+}
+
+impl State {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            lanes: BTreeMap::new(),
+            paused: false,
+            stopping: false,
+            stats: Stats::default(),
+            rotation: 0,
+            parked_poll: now,
+            fetching: false,
+            recent: Recent::default(),
+        }
+    }
+
+    pub(super) fn tokens(&self) -> Vec<Token> {
+        self.lanes.values().map(|lane| lane.token).collect()
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.lanes.values().map(|lane| lane.in_flight.len()).sum()
+    }
+
+    pub(super) fn add(&mut self, leased: &[Leased], deadline: Instant, now: Instant) {
+        for lane in leased {
+            self.lanes.insert(lane.token.lane, LaneState::new(lane, deadline));
+        }
+        self.stats.taken += leased.len() as u64;
+        if !leased.is_empty() {
+            self.parked_poll = now;
+        }
+    }
+
+    /// Forgets lanes that others have. What of them is in flight is theirs now.
+    pub(super) fn lose(&mut self, lanes: impl IntoIterator<Item = Token>) {
+        for token in lanes {
+            if self.lanes.get(&token.lane).is_some_and(|lane| lane.token == token) {
+                self.lanes.remove(&token.lane);
+                self.stats.lost += 1;
+            }
+        }
+    }
+
+    /// The lane, if it is still held under the same lease.
+    pub(super) fn lane(&mut self, token: Token) -> Option<&mut LaneState> {
+        self.lanes.get_mut(&token.lane).filter(|lane| lane.token == token)
+    }
+
+    /// What to read for `limit` more events. Each lane is read from its floor every time, past what is in flight: an event of a
+    /// transaction that commits late turns up anywhere.
+    pub(super) fn plan(
+        &mut self,
+        target: &str,
+        limit: usize,
+        window: u32,
+        bytes: u64,
+        now: Instant,
+    ) -> Option<Plan> {
+        if self.paused || self.stopping {
+            return None;
+        }
+        let room = limit.min((window as usize).saturating_sub(self.in_flight()));
+        let mut lanes: Vec<&LaneState> = self.lanes.values().filter(|lane| lane.is_usable(now)).collect();
+        if room == 0 || lanes.is_empty() {
+            return None;
+        }
+        // Another lane comes first each time: the limit may end before the last one.
+        self.rotation = (self.rotation + 1) % lanes.len();
+        lanes.rotate_left(self.rotation);
+        let in_flight: usize = lanes.iter().map(|lane| lane.in_flight.len()).sum();
+        let tokens = lanes.iter().map(|lane| (lane.token.lane, lane.token)).collect();
+        let bytes_per_lane = (bytes / lanes.len() as u64).max(1);
+        let fetches = lanes.iter().map(|lane| LaneFetch {
+            lane: lane.token.lane,
+            above: lane.floor,
+            limit: if lane.is_careful() { CAREFUL_PAGE } else { count(room + lane.in_flight.len()) },
+        });
+        let fetch = Fetch {
+            target: target.to_owned(),
+            lanes: fetches.collect(),
+            limit: count(room + in_flight),
+            bytes_per_lane,
+        };
+        self.fetching = true;
+        self.recent = Recent::default();
+        Some(Plan { fetch, tokens, room, parked: now >= self.parked_poll })
+    }
+
+    pub(super) fn fetch_ended(&mut self) {
+        self.fetching = false;
+    }
+
+    /// The parked events are looked at again by then.
+    pub(super) fn poll_parked_in(&mut self, now: Instant, wait: Duration) {
+        self.parked_poll = self.parked_poll.min(now + wait);
+    }
+
+    pub(super) fn parked_polled(&mut self, now: Instant, next_due: Option<Duration>, found: bool) {
+        let wait = if found { Duration::ZERO } else { next_due.unwrap_or(PARKED_POLL).min(PARKED_POLL) };
+        self.parked_poll = now + wait;
+    }
+
+    /// From what was decided to what is written. What is not in flight any more is counted as stale.
+    pub(super) fn prepare(
+        &mut self,
+        target: &str,
+        outcomes: &[(Receipt, Outcome)],
+        policy: OnExhausted,
+    ) -> (Flush, Vec<Receipt>, Summary) {
+        let mut sorted: Vec<&(Receipt, Outcome)> = outcomes.iter().collect();
+        sorted.sort_unstable_by_key(|(receipt, _)| receipt.position);
+        let mut summary = Summary::default();
+        let mut settlements = Vec::with_capacity(sorted.len());
+        let mut released = Vec::new();
+        let mut held: HashSet<(Lane, &str)> = HashSet::new();
+        for (receipt, outcome) in sorted {
+            let Receipt { token, position } = *receipt;
+            let lane = self.lanes.get(&token.lane).filter(|lane| lane.token == token);
+            let Some(event) = lane.and_then(|lane| lane.in_flight.get(&position)) else {
+                summary.stale += 1;
+                continue;
+            };
+            let key = event.key.as_deref();
+            let is_behind = key.is_some_and(|key| held.contains(&(token.lane, key)));
+            let Some(change) = change(event, outcome, policy, is_behind) else {
+                released.push(*receipt);
+                continue;
+            };
+            if let (Change::Park { reason: Reason::Retry | Reason::Blocked, .. }, Some(key)) = (&change, key)
+            {
+                held.insert((token.lane, key));
+            }
+            settlements.push(Settlement {
+                lane: token.lane,
+                position,
+                place: event.place,
+                key: event.key.clone(),
+                change,
+            });
+        }
+        let lanes: HashSet<Lane> = settlements.iter().map(|settlement| settlement.lane).collect();
+        let tokens = lanes.iter().filter_map(|lane| Some(self.lanes.get(lane)?.token)).collect();
+        let calm = self.calmed_by(&settlements);
+        (Flush { target: target.to_owned(), tokens, settlements, calm }, released, summary)
+    }
+
+    /// The lanes that these settlements bring past what their last owner was lost with.
+    fn calmed_by(&self, settlements: &[Settlement]) -> Vec<Lane> {
+        let mut settled: HashMap<Lane, HashSet<i64>> = HashMap::new();
+        for settlement in settlements {
+            settled.entry(settlement.lane).or_default().insert(settlement.position);
+        }
+        settled.retain(|lane, positions| {
+            let suspects = self.lanes.get(lane).map(|lane| &lane.suspects);
+            matches!(suspects, Some(Suspects::Left(left)) if left.is_subset(positions))
+        });
+        settled.into_keys().collect()
+    }
+
+    /// Takes note of what was written.
+    pub(super) fn finish(&mut self, flush: &Flush, settled: &Settled, now: Instant) -> Summary {
+        let mut summary = Summary::default();
+        for settlement in &flush.settlements {
+            if settled.stale.contains(&settlement.lane) {
+                summary.stale += 1;
+                continue;
+            }
+            if settled.missing.contains(&settlement.position) {
+                summary.missing += 1;
+            } else {
+                summary.applied += 1;
+            }
+            self.settled(settlement, now);
+        }
+        let token_of = |lane: &Lane| flush.tokens.iter().find(|token| token.lane == *lane).copied();
+        self.lose(settled.stale.iter().filter_map(token_of).collect::<Vec<_>>());
+        for lane in flush.calm.iter().filter(|lane| !settled.stale.contains(lane)) {
+            if let Some(lane) = self.lanes.get_mut(lane) {
+                lane.forget_crashes();
+            }
+        }
+        self.stats.applied += summary.applied as u64;
+        self.stats.stale += summary.stale as u64;
+        self.stats.missing += summary.missing as u64;
+        summary
+    }
+
+    fn settled(&mut self, settlement: &Settlement, now: Instant) {
+        self.release(settlement.lane, settlement.position, settlement.key.as_deref());
+        let wait = match &settlement.change {
+            Change::Park { due: Due::In(wait), .. } => Some(*wait),
+            // What waited behind it may be due now.
+            _ if settlement.place == Place::Parked => Some(Duration::ZERO),
+            Change::Bury { diverts: true, .. } => Some(Duration::ZERO),
+            _ => None,
+        };
+        if let Some(wait) = wait {
+            self.poll_parked_in(now, wait);
+        }
+        let Some(lane) = self.lanes.get_mut(&settlement.lane) else { return };
+        lane.gone += u64::from(settlement.place.is_hot());
+        if let Suspects::Left(left) = &mut lane.suspects {
+            left.remove(&settlement.position);
+        }
+    }
+
+    /// It is not in flight any more.
+    pub(super) fn release(&mut self, number: Lane, position: i64, key: Option<&str>) {
+        let Some(lane) = self.lanes.get_mut(&number) else { return };
+        if self.fetching {
+            let key = key.or_else(|| lane.in_flight.get(&position)?.key.as_deref());
+            self.recent.keys.extend(key.map(|key| (number, key.to_owned())));
+            self.recent.positions.insert(position);
+        }
+        lane.end(position);
+    }
+
+    /// Lanes with their floors, if so many rows went since these were raised that it is worth raising them again.
+    pub(super) fn floors_worth_raising(&self, rows: u64) -> Vec<LaneFloor> {
+        if self.lanes.values().map(|lane| lane.gone).sum::<u64>() < rows {
+            return Vec::new();
+        }
+        self.lanes.values().map(|lane| LaneFloor { token: lane.token, floor: lane.floor }).collect()
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// What becomes of an event. None: it stays as it is.
+fn change(event: &InFlight, outcome: &Outcome, policy: OnExhausted, is_behind: bool) -> Option<Change> {
+    let attempts = event.attempts;
+    match outcome {
+        Outcome::Published => Some(Change::Publish),
+        Outcome::Retry { after, failure } => Some(Change::Park {
+            reason: Reason::Retry,
+            due: Due::In(*after),
+            attempts: Attempts { failures: attempts.failures.saturating_add(1), ..attempts },
+            failure: Some(failure.clone()),
+        }),
+        Outcome::GiveUp { failure } => {
+            let failures = attempts.failures.saturating_add(1);
+            Some(give_up(policy, event.key.is_some(), Attempts { failures, ..attempts }, failure.clone()))
+        }
+        Outcome::Release if is_behind && event.place.is_hot() => Some(behind(attempts)),
+        Outcome::Release => None,
+    }
+}
+
+/// It waits for what is before it in its key.
+pub(super) fn behind(attempts: Attempts) -> Change {
+    Change::Park { reason: Reason::Behind, due: Due::Never, attempts, failure: None }
+}
+
+/// It goes where the earlier ones of its key went.
+pub(super) fn diverted(attempts: Attempts) -> Change {
+    let failure = Failure::new(Cause::Diverted, "an earlier event of its key is dead");
+    Change::Bury { attempts, failure, diverts: false }
+}
+
+/// What the policy makes of an event that will not be tried again.
+pub(super) fn give_up(policy: OnExhausted, has_key: bool, attempts: Attempts, failure: Failure) -> Change {
+    match policy {
+        OnExhausted::Block => {
+            Change::Park { reason: Reason::Blocked, due: Due::Never, attempts, failure: Some(failure) }
+        }
+        OnExhausted::Skip => Change::Bury { attempts, failure, diverts: false },
+        OnExhausted::Divert => Change::Bury { attempts, failure, diverts: has_key },
+    }
+}
