@@ -46,6 +46,9 @@ pub mod stores;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub use stores::Outbox;
+
 pub use error::{StoreError, StoreErrorKind};
 pub use event::{
     Attempts, CONTENT_TYPE_BYTES_MAX, DEFAULT_TARGET, Event, EventId, HEADERS_BYTES_MAX, Headers,

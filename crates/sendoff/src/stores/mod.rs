@@ -13,4 +13,4 @@ mod sql;
 pub mod sqlite;
 
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-pub use sql::Plan;
+pub use sql::{HostConnection, Migration, Names, Outbox, Plan, SCHEMA_VERSION, SqlOutbox};

@@ -3,6 +3,7 @@
 mod errors;
 mod index;
 mod layout;
+mod outbox;
 mod rows;
 mod server;
 
@@ -23,6 +24,7 @@ use super::sql::{
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::{StoreError, StoreErrorKind};
 
+pub use outbox::MysqlOutbox;
 pub use server::{Server, Topology};
 
 /// Claimers beyond this many wait for each other.

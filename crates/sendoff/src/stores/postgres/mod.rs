@@ -2,6 +2,7 @@
 
 mod errors;
 mod layout;
+mod outbox;
 mod pooler;
 mod rows;
 
@@ -16,6 +17,7 @@ use super::sql::{Bind, Connections, Dialect, Layout, PATIENCE, Plan, Renderer, S
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::{StoreError, StoreErrorKind};
 
+pub use outbox::PostgresFloorOutbox;
 pub use pooler::Pooler;
 
 /// Claimers beyond this many wait for each other.
@@ -127,7 +129,7 @@ impl PostgresDatabase {
     ) -> Result<Vec<PgRow>, StoreError> {
         let convert = |error| errors::convert(op, subject, error);
         let mut connection = self.connections.acquire().await.map_err(convert)?;
-        let arguments = arguments(op, subject, statement)?;
+        let arguments = arguments(statement).map_err(convert)?;
         // Copied: the driver keeps it as the key of its statement cache.
         let sql = AssertSqlSafe(statement.sql.clone());
         let answer = match self.pooler {
@@ -258,7 +260,7 @@ where
     }
 }
 
-fn arguments(op: &'static str, subject: &str, statement: &Statement) -> Result<PgArguments, StoreError> {
+fn arguments(statement: &Statement) -> Result<PgArguments, sqlx::Error> {
     let mut arguments = PgArguments::default();
     for bind in &statement.binds {
         match bind {
@@ -272,7 +274,7 @@ fn arguments(op: &'static str, subject: &str, statement: &Statement) -> Result<P
             Bind::Moment(value) => arguments.add(*value),
             Bind::PlainMoment(value) => arguments.add(*value),
         }
-        .map_err(|error| errors::convert(op, subject, sqlx::Error::Encode(error)))?;
+        .map_err(sqlx::Error::Encode)?;
     }
     Ok(arguments)
 }

@@ -150,7 +150,7 @@ fn modifier(micros: i64) -> String {
     format!("{sign}{}.{:03} seconds", millis / 1_000, millis % 1_000)
 }
 
-fn moment(dialect: Dialect, kind: &ColumnKind, at: Timestamp) -> Result<Bind, String> {
+pub(crate) fn moment(dialect: Dialect, kind: &ColumnKind, at: Timestamp) -> Result<Bind, String> {
     let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(at.as_micros()) * 1_000)
         .map_err(|_| "a timestamp lies outside the years -9999 to 9999".to_owned())?;
     Ok(match (dialect, kind) {

@@ -8,7 +8,7 @@ use crate::claim::{EpochUnit, Ident, TableName};
 /// A family of databases that share their SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(all(feature = "postgres", feature = "sqlite", feature = "mysql")), allow(dead_code))]
-pub(crate) enum Dialect {
+pub enum Dialect {
     /// PostgreSQL.
     Postgres,
     /// SQLite.

@@ -5,6 +5,7 @@ mod contention;
 mod dialect;
 mod errors;
 mod layout;
+mod outbox;
 mod plan;
 mod pool;
 mod render;
@@ -21,16 +22,19 @@ pub(crate) use dialect::Dialect;
 pub(crate) use errors::database_error;
 pub(crate) use errors::from_driver;
 pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey};
+#[cfg(feature = "postgres")]
+pub(crate) use outbox::headers_json;
+pub use outbox::{HostConnection, Migration, Names, Outbox, SCHEMA_VERSION, SqlOutbox};
+pub(crate) use outbox::{SqlDatabase, SqlTransaction, Templates, enqueue_statements, sql_transaction};
 pub use plan::Plan;
 pub(crate) use pool::Connections;
-#[cfg(feature = "sqlite")]
 pub(crate) use pool::Lent;
-pub(crate) use render::{Renderer, Statement};
+pub(crate) use render::Renderer;
+pub(crate) use render::Statement;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use rows::in_picked_order;
 pub(crate) use rows::{key, record};
 
 /// Keys per statement: far below every database's limit of bound values, and of MariaDB's thousand, from which
 /// on an IN list is turned into a join.
-#[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) const KEYS_PER_STATEMENT: usize = 500;

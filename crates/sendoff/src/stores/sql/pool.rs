@@ -112,6 +112,11 @@ pub(crate) struct Lent<DB: Database> {
 }
 
 impl<DB: Database> Lent<DB> {
+    /// Closes it: whatever is open on it is rolled back by the server.
+    pub(crate) fn discard(self) {
+        drop(self.connection.detach());
+    }
+
     /// Gives it back as it is: its last statement went well and no transaction is open on it.
     pub(crate) fn keep(self) {
         if let Some((ours, permit)) = self.home {

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 
 /// SQL with the values it binds, in the order of their placeholders.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Statement {
+pub struct Statement {
     pub(crate) sql: String,
     pub(crate) binds: Vec<Bind>,
 }

@@ -2,6 +2,7 @@
 
 mod errors;
 mod layout;
+mod outbox;
 mod rows;
 
 use std::marker::PhantomData;
@@ -20,6 +21,8 @@ use super::sql::{
 };
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::StoreError;
+
+pub use outbox::SqliteOutbox;
 
 /// How long SQLite itself waits for another process's write before it says BUSY; then we take over, with jitter.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -190,21 +193,7 @@ impl<R> SqliteTable<R> {
         statement: &Statement,
     ) -> Result<Vec<SqliteRow>, StoreError> {
         let convert = |error| errors::convert(op, &self.subject, error);
-        let mut arguments = SqliteArguments::default();
-        for bind in &statement.binds {
-            match bind.clone() {
-                Bind::Bool(value) => arguments.add(value),
-                Bind::Int(value) => arguments.add(value),
-                Bind::Float(value) => arguments.add(value),
-                Bind::Text(value) => arguments.add(value),
-                Bind::Bytes(value) => arguments.add(value),
-                Bind::Uuid(value) => arguments.add(value),
-                Bind::Json(value) => arguments.add(value.to_string()),
-                Bind::Moment(value) => arguments.add(value),
-                Bind::PlainMoment(value) => arguments.add(value),
-            }
-            .map_err(|error| convert(sqlx::Error::Encode(error)))?;
-        }
+        let arguments = arguments(statement).map_err(convert)?;
         let sql = AssertSqlSafe(statement.sql.clone());
         sqlx::query_with(sql, arguments).fetch_all(connection).await.map_err(convert)
     }
@@ -289,4 +278,23 @@ where
         }
         retry("claim", &self.subject, self.database.patience, || self.claim_once(spec)).await
     }
+}
+
+fn arguments(statement: &Statement) -> Result<SqliteArguments, sqlx::Error> {
+    let mut arguments = SqliteArguments::default();
+    for bind in &statement.binds {
+        match bind.clone() {
+            Bind::Bool(value) => arguments.add(value),
+            Bind::Int(value) => arguments.add(value),
+            Bind::Float(value) => arguments.add(value),
+            Bind::Text(value) => arguments.add(value),
+            Bind::Bytes(value) => arguments.add(value),
+            Bind::Uuid(value) => arguments.add(value),
+            Bind::Json(value) => arguments.add(value.to_string()),
+            Bind::Moment(value) => arguments.add(value),
+            Bind::PlainMoment(value) => arguments.add(value),
+        }
+        .map_err(sqlx::Error::Encode)?;
+    }
+    Ok(arguments)
 }

@@ -1,0 +1,72 @@
+//! What the outbox's engine needs of PostgreSQL.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::{AssertSqlSafe, Executor as _};
+
+use super::super::{PostgresDatabase, PostgresTable, arguments, errors, rows};
+use crate::claim::{Record, Table, Value};
+use crate::error::StoreError;
+use crate::stores::sql::{Dialect, SqlDatabase, SqlTransaction, Statement, sql_transaction};
+
+#[async_trait]
+impl SqlDatabase for PostgresDatabase {
+    type Lanes = PostgresTable<Record>;
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    fn time_to_try(&self) -> Duration {
+        self.patience
+    }
+
+    async fn open_lanes(&self, table: Table) -> Result<Self::Lanes, StoreError> {
+        self.table(table).await
+    }
+
+    async fn begin(&self, op: &'static str) -> Result<Box<dyn SqlTransaction>, StoreError> {
+        let convert = |error| errors::convert(op, SUBJECT, error);
+        let mut connection = self.connections.acquire().await.map_err(convert)?;
+        connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED").await.map_err(convert)?;
+        Ok(Box::new(Transaction { connection: Some(connection), op, _guard: () }))
+    }
+
+    async fn query(&self, op: &'static str, statement: &Statement) -> Result<Vec<Vec<Value>>, StoreError> {
+        let rows = self.run(op, SUBJECT, statement).await?;
+        values(&rows).map_err(|error| errors::convert(op, SUBJECT, error))
+    }
+
+    /// In one transaction, which one process runs at a time.
+    async fn run_schema(&self, lock: &str, script: &str) -> Result<(), StoreError> {
+        let convert = |error| errors::convert("migrate", SUBJECT, error);
+        let mut connection = self.connections.acquire().await.map_err(convert)?;
+        connection.execute("BEGIN").await.map_err(convert)?;
+        let name = format!("sendoff migration {lock}");
+        let ran = async {
+            sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))")
+                .bind(name)
+                .persistent(false)
+                .execute(&mut *connection)
+                .await?;
+            sqlx::raw_sql(AssertSqlSafe(script.to_owned())).execute(&mut *connection).await?;
+            sqlx::raw_sql("COMMIT").execute(&mut *connection).await
+        }
+        .await;
+        match ran {
+            Ok(_) => {
+                connection.keep();
+                Ok(())
+            }
+            Err(error) => {
+                connection.discard();
+                Err(convert(error))
+            }
+        }
+    }
+}
+
+const SUBJECT: &str = "outbox";
+
+sql_transaction!(sqlx::Postgres, sqlx::postgres::PgRow, ());

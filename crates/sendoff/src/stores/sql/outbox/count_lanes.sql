@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM {lane} AS l WHERE l.target = {:target}

@@ -1,0 +1,151 @@
+//! Writing events in the host's own transaction.
+
+use std::future::Future;
+
+use super::{Arg, Names, Templates};
+use crate::error::StoreError;
+use crate::event::{EventId, Limits, NewEvent};
+use crate::stores::sql::{Bind, Dialect, Statement};
+
+/// So many rows fit into one statement whatever the database: each binds eight values.
+const ROWS_PER_STATEMENT: usize = 1_000;
+
+/// Writes events in the host's own transaction: they are there if it commits, and never were if it does not.
+///
+/// It takes the connection that the transaction is open on, of any driver that has an adapter here:
+///
+/// ```no_run
+/// # #[cfg(feature = "postgres")]
+/// # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+/// use sendoff::{NewEvent, Outbox};
+///
+/// let outbox = Outbox::new();
+/// let mut transaction = pool.begin().await?;
+/// // … the host's own statements …
+/// outbox.enqueue(&mut transaction, NewEvent::new("orders.placed").key("order-4711").payload("…")).await?;
+/// transaction.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A pool is refused by the compiler, since an event written on a connection of its own commits whatever the host does:
+///
+/// ```compile_fail
+/// # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+/// use sendoff::{NewEvent, Outbox};
+/// Outbox::new().enqueue(&pool, NewEvent::new("orders.placed")).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Tools that have no transaction of a host's, such as one that publishes by hand, begin one.
+#[derive(Debug, Clone, Default)]
+pub struct Outbox {
+    names: Option<Names>,
+    limits: Limits,
+}
+
+impl Outbox {
+    /// The outbox under its usual names: `sendoff.event` on PostgreSQL, `sendoff_event` elsewhere.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The outbox under other names.
+    pub fn named(names: Names) -> Self {
+        Self { names: Some(names), limits: Limits::default() }
+    }
+
+    /// Takes events within these limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Writes one event.
+    ///
+    /// # Errors
+    /// `Rejected` for an event beyond the limits, before anything is sent; otherwise as the database's, and then the host's
+    /// transaction is to be rolled back.
+    pub async fn enqueue<C: HostConnection>(
+        &self,
+        connection: C,
+        event: NewEvent,
+    ) -> Result<EventId, StoreError> {
+        let ids = self.enqueue_all(connection, vec![event]).await?;
+        let [id] = ids[..] else { unreachable!("one event has one id") };
+        Ok(id)
+    }
+
+    /// Writes events, in their order, in one statement for every thousand of them. None of them if one is beyond the limits.
+    ///
+    /// # Errors
+    /// As [`enqueue`](Self::enqueue).
+    pub async fn enqueue_all<C: HostConnection>(
+        &self,
+        connection: C,
+        mut events: Vec<NewEvent>,
+    ) -> Result<Vec<EventId>, StoreError> {
+        let mut ids = Vec::with_capacity(events.len());
+        for event in &mut events {
+            event.check(&self.limits)?;
+            ids.push(*event.event_id.get_or_insert_with(EventId::generate));
+        }
+        if events.is_empty() {
+            return Ok(ids);
+        }
+        let names = match &self.names {
+            Some(names) => names.clone(),
+            None => Names::default_for(connection.dialect())?,
+        };
+        let templates = Templates { dialect: connection.dialect(), names };
+        connection.write(&templates, &events).await?;
+        Ok(ids)
+    }
+}
+
+/// A connection of the host's with its transaction open on it.
+pub trait HostConnection: Send {
+    /// Its SQL.
+    #[doc(hidden)]
+    fn dialect(&self) -> Dialect;
+
+    /// Inserts events whose ids are set.
+    #[doc(hidden)]
+    fn write(
+        self,
+        templates: &Templates,
+        events: &[NewEvent],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// INSERTs of these events, a thousand rows each.
+pub(crate) fn statements(templates: &Templates, events: &[NewEvent]) -> Result<Vec<Statement>, StoreError> {
+    let insert = |chunk: &[NewEvent]| {
+        let rows = chunk.iter().map(|event| row(templates, event)).collect();
+        templates.fill(include_str!("enqueue.sql"), &[("rows", Arg::Rows(rows))])
+    };
+    events.chunks(ROWS_PER_STATEMENT).map(insert).collect()
+}
+
+fn row(templates: &Templates, event: &NewEvent) -> Vec<Arg> {
+    let headers = (!event.headers.is_empty()).then(|| headers_json(event));
+    vec![
+        Arg::from(event.target.as_str()),
+        Arg::from(event.topic.as_str()),
+        Arg::from(event.key.as_deref()),
+        Arg::from(event.payload.clone()),
+        Arg::from(event.content_type.as_deref()),
+        headers.map_or(Arg::Null, |headers| match templates.dialect {
+            Dialect::Postgres => Arg::Bound(Bind::Json(headers)),
+            Dialect::Sqlite | Dialect::Mysql => Arg::Bound(Bind::Text(headers.to_string())),
+        }),
+        templates.event_id(event.event_id.unwrap_or_else(EventId::generate)),
+        event.deliver_at.map_or(Arg::Null, Arg::Moment),
+    ]
+}
+
+pub(crate) fn headers_json(event: &NewEvent) -> serde_json::Value {
+    event.headers.iter().map(|(name, value)| (name.clone(), serde_json::Value::from(value.clone()))).collect()
+}

@@ -1,0 +1,1 @@
+{insert_if_new} {lane} (target, lane) VALUES {:rows} {or_leave}

@@ -1,0 +1,1 @@
+UPDATE {worker} SET lease_until = {:until} WHERE worker = {:worker}

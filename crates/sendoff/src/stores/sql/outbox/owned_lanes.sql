@@ -1,0 +1,1 @@
+SELECT l.lane, l.epoch FROM {lane} AS l WHERE l.target = {:target} AND l.owner = {:worker}

@@ -1,0 +1,4 @@
+INSERT INTO {published} (target, lane, id, topic, {key}, payload, content_type, headers, event_id, created_at, published_at)
+SELECT p.target, p.lane, p.id, p.topic, p.{key}, p.payload, p.content_type, p.headers, p.event_id, p.created_at, {now}
+FROM {parked} AS p
+WHERE p.target = {:target} AND p.lane IN ({:lanes}) AND p.id IN ({:ids})

@@ -1,0 +1,1 @@
+UPDATE {lane} SET lease_until = {:until} WHERE target = {:target} AND owner = {:worker} AND lane IN ({:lanes})

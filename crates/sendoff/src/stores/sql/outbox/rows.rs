@@ -1,0 +1,205 @@
+//! From a row to an event.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use crate::claim::{Timestamp, Value};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::event::{Attempts, Event, EventId, Headers};
+use crate::outbox::{Cause, Failure, Fetched, Hold, Place, Reason};
+
+/// The values of one row, read from the left.
+#[derive(Debug)]
+pub(crate) struct RowReader {
+    values: std::vec::IntoIter<Value>,
+}
+
+impl RowReader {
+    pub(crate) fn new(values: Vec<Value>) -> Self {
+        Self { values: values.into_iter() }
+    }
+
+    fn next(&mut self) -> Value {
+        self.values.next().unwrap_or(Value::Null)
+    }
+
+    fn wrong(column: &'static str, value: &Value) -> StoreError {
+        let detail = format!("column `{column}` holds {}", value.kind());
+        StoreError::new(StoreErrorKind::Corrupt, "read", "outbox", detail)
+    }
+
+    pub(crate) fn int(&mut self, column: &'static str) -> Result<i64, StoreError> {
+        match self.next() {
+            Value::Int(number) => Ok(number),
+            other => Err(Self::wrong(column, &other)),
+        }
+    }
+
+    pub(crate) fn optional_int(&mut self, column: &'static str) -> Result<Option<i64>, StoreError> {
+        match self.next() {
+            Value::Null => Ok(None),
+            Value::Int(number) => Ok(Some(number)),
+            other => Err(Self::wrong(column, &other)),
+        }
+    }
+
+    pub(crate) fn count(&mut self, column: &'static str) -> Result<u32, StoreError> {
+        Ok(u32::try_from(self.int(column)?).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn lane(&mut self) -> Result<u16, StoreError> {
+        Ok(u16::try_from(self.int("lane")?).unwrap_or(u16::MAX))
+    }
+
+    pub(crate) fn text(&mut self, column: &'static str) -> Result<String, StoreError> {
+        self.optional_text(column)?.ok_or_else(|| Self::wrong(column, &Value::Null))
+    }
+
+    pub(crate) fn optional_text(&mut self, column: &'static str) -> Result<Option<String>, StoreError> {
+        match self.next() {
+            Value::Null => Ok(None),
+            Value::Text(text) => Ok(Some(text)),
+            // A program that has no text type, or has written text that is none.
+            Value::Bytes(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            other => Err(Self::wrong(column, &other)),
+        }
+    }
+
+    fn bytes(&mut self, column: &'static str) -> Result<Vec<u8>, StoreError> {
+        match self.next() {
+            Value::Bytes(bytes) => Ok(bytes),
+            Value::Text(text) => Ok(text.into_bytes()),
+            other => Err(Self::wrong(column, &other)),
+        }
+    }
+
+    pub(crate) fn uuid(&mut self, column: &'static str) -> Result<Uuid, StoreError> {
+        let value = self.next();
+        uuid(&value).ok_or_else(|| Self::wrong(column, &value))
+    }
+
+    pub(crate) fn optional_uuid(&mut self, column: &'static str) -> Result<Option<Uuid>, StoreError> {
+        match self.next() {
+            Value::Null => Ok(None),
+            value => uuid(&value).map(Some).ok_or_else(|| Self::wrong(column, &value)),
+        }
+    }
+
+    pub(crate) fn moment(&mut self, column: &'static str) -> Result<Timestamp, StoreError> {
+        self.optional_moment(column)?.ok_or_else(|| Self::wrong(column, &Value::Null))
+    }
+
+    pub(crate) fn optional_moment(&mut self, column: &'static str) -> Result<Option<Timestamp>, StoreError> {
+        match self.next() {
+            Value::Null => Ok(None),
+            Value::Timestamp(at) => Ok(Some(at)),
+            Value::Int(micros) => Ok(Some(Timestamp::from_micros(micros))),
+            other => Err(Self::wrong(column, &other)),
+        }
+    }
+
+    /// The columns that every table of events begins with, from `id` to `created_at`. Headers that are none make the event unreadable, not the row.
+    pub(crate) fn event(&mut self, target: &str) -> Result<(Event, Option<String>), StoreError> {
+        let position = self.int("id")?;
+        let lane = self.lane()?;
+        let topic = self.text("topic")?;
+        let key = self.optional_text("key")?;
+        let payload = self.bytes("payload")?;
+        let content_type = self.optional_text("content_type")?;
+        let (headers, corrupt) = match headers(self.next()) {
+            Ok(headers) => (headers, None),
+            Err(error) => (Headers::new(), Some(error)),
+        };
+        let event = Event {
+            event_id: EventId(self.uuid("event_id")?),
+            position,
+            target: target.to_owned(),
+            lane,
+            topic,
+            key,
+            payload,
+            content_type,
+            headers,
+            created_at: self.moment("created_at")?,
+            attempts: Attempts::default(),
+        };
+        Ok((event, corrupt))
+    }
+
+    /// A row of `fetch.sql`.
+    pub(crate) fn hot(mut self, target: &str) -> Result<Fetched, StoreError> {
+        let (event, corrupt) = self.event(target)?;
+        let later = self.optional_moment("later")?;
+        let hold = self.hold()?;
+        Ok(Fetched { event, place: Place::Hot(None), hold, later, reason: None, corrupt })
+    }
+
+    /// A row of `fetch_parked.sql`.
+    pub(crate) fn parked(mut self, target: &str) -> Result<(Fetched, Option<Timestamp>), StoreError> {
+        let (mut event, corrupt) = self.event(target)?;
+        let reason = self.reason()?;
+        event.attempts = self.attempts()?;
+        let due_at = self.optional_moment("due_at")?;
+        let hold = self.hold()?;
+        let fetched =
+            Fetched { event, place: Place::Parked, hold, later: None, reason: Some(reason), corrupt };
+        Ok((fetched, due_at))
+    }
+
+    pub(crate) fn reason(&mut self) -> Result<Reason, StoreError> {
+        let word = self.text("reason")?;
+        Reason::from_word(&word).ok_or_else(|| {
+            StoreError::new(StoreErrorKind::Corrupt, "read", "parked", format!("unknown reason `{word}`"))
+        })
+    }
+
+    pub(crate) fn attempts(&mut self) -> Result<Attempts, StoreError> {
+        Ok(Attempts { failures: self.count("failures")?, crashes: self.count("crashes")? })
+    }
+
+    pub(crate) fn failure(&mut self) -> Result<Option<Failure>, StoreError> {
+        let cause = self.optional_text("cause")?;
+        let error = self.optional_text("error")?;
+        let cause = cause.map(|word| Cause::from_word(&word).unwrap_or(Cause::Transient));
+        Ok(cause.map(|cause| Failure { cause, error: error.unwrap_or_default() }))
+    }
+
+    fn hold(&mut self) -> Result<Hold, StoreError> {
+        Ok(match self.optional_text("hold")?.as_deref() {
+            None => Hold::Free,
+            Some("draining") => Hold::Draining,
+            Some("diverted") => Hold::Diverted,
+            Some(_) => Hold::Held,
+        })
+    }
+}
+
+fn uuid(value: &Value) -> Option<Uuid> {
+    match value {
+        Value::Uuid(id) => Some(*id),
+        Value::Bytes(bytes) => Uuid::from_slice(bytes).ok(),
+        Value::Text(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// A JSON object; values that are not text become the text of their JSON.
+fn headers(value: Value) -> Result<Headers, String> {
+    let json = match value {
+        Value::Null => return Ok(Headers::new()),
+        Value::Json(json) => json,
+        Value::Text(text) => {
+            serde_json::from_str(&text).map_err(|error| format!("its headers are not JSON: {error}"))?
+        }
+        other => return Err(format!("its headers are {}", other.kind())),
+    };
+    let serde_json::Value::Object(object) = json else {
+        return Err("its headers are not a JSON object".to_owned());
+    };
+    let text = |value: serde_json::Value| match value {
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    Ok(object.into_iter().map(|(name, value)| (name, text(value))).collect::<BTreeMap<_, _>>())
+}

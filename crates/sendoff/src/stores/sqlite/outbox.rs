@@ -1,0 +1,102 @@
+//! An outbox in SQLite.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::{AssertSqlSafe, Executor as _};
+use tokio::sync::OwnedMutexGuard;
+
+use super::{SqliteDatabase, SqliteTable, arguments, errors, rows};
+use crate::claim::{Record, Table, Value};
+use crate::error::StoreError;
+use crate::event::NewEvent;
+use crate::stores::sql::{
+    Dialect, HostConnection, SqlDatabase, SqlTransaction, Statement, Templates, enqueue_statements, retry,
+    sql_transaction,
+};
+
+/// An outbox in a SQLite file. Every process that works on it must be on the file's own machine.
+pub type SqliteOutbox = crate::stores::SqlOutbox<SqliteDatabase>;
+
+#[async_trait]
+impl SqlDatabase for SqliteDatabase {
+    type Lanes = SqliteTable<Record>;
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn time_to_try(&self) -> Duration {
+        self.patience
+    }
+
+    async fn open_lanes(&self, table: Table) -> Result<Self::Lanes, StoreError> {
+        self.table(table).await
+    }
+
+    async fn begin(&self, op: &'static str) -> Result<Box<dyn SqlTransaction>, StoreError> {
+        let convert = |error| errors::convert(op, SUBJECT, error);
+        let writer = std::sync::Arc::clone(&self.writer).lock_owned().await;
+        let mut connection = self.connections.acquire().await.map_err(convert)?;
+        connection.execute("BEGIN IMMEDIATE").await.map_err(convert)?;
+        Ok(Box::new(Transaction { connection: Some(connection), op, _guard: writer }))
+    }
+
+    async fn query(&self, op: &'static str, statement: &Statement) -> Result<Vec<Vec<Value>>, StoreError> {
+        let convert = |error| errors::convert(op, SUBJECT, error);
+        let mut connection = self.connections.acquire().await.map_err(convert)?;
+        let arguments = arguments(statement).map_err(convert)?;
+        let sql = AssertSqlSafe(statement.sql.clone());
+        let rows = sqlx::query_with(sql, arguments).fetch_all(&mut *connection).await.map_err(convert)?;
+        connection.keep();
+        values(&rows).map_err(convert)
+    }
+
+    async fn run_schema(&self, _lock: &str, script: &str) -> Result<(), StoreError> {
+        retry("migrate", SUBJECT, self.patience, || async {
+            let convert = |error| errors::convert("migrate", SUBJECT, error);
+            let _writer = self.writer.lock().await;
+            let mut connection = self.connections.acquire().await.map_err(convert)?;
+            let whole = format!("BEGIN IMMEDIATE;\n{script}\nCOMMIT;");
+            if let Err(error) = sqlx::raw_sql(AssertSqlSafe(whole)).execute(&mut *connection).await {
+                connection.discard();
+                return Err(convert(error));
+            }
+            connection.keep();
+            Ok(())
+        })
+        .await
+    }
+}
+
+const SUBJECT: &str = "outbox";
+
+sql_transaction!(sqlx::Sqlite, sqlx::sqlite::SqliteRow, OwnedMutexGuard<()>);
+
+impl HostConnection for &mut sqlx::SqliteConnection {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    async fn write(self, templates: &Templates, events: &[NewEvent]) -> Result<(), StoreError> {
+        let convert = |error| errors::convert("enqueue", "event", error);
+        for statement in enqueue_statements(templates, events)? {
+            let arguments = arguments(&statement).map_err(convert)?;
+            // One event at a time is what hosts do most: only that text is kept prepared.
+            let insert =
+                sqlx::query_with(AssertSqlSafe(statement.sql), arguments).persistent(events.len() == 1);
+            insert.execute(&mut *self).await.map_err(convert)?;
+        }
+        Ok(())
+    }
+}
+
+impl HostConnection for &mut sqlx::Transaction<'_, sqlx::Sqlite> {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    async fn write(self, templates: &Templates, events: &[NewEvent]) -> Result<(), StoreError> {
+        HostConnection::write(&mut **self, templates, events).await
+    }
+}
