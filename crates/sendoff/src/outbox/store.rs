@@ -385,6 +385,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Takes the worker off the register and gives back all it has.
     async fn leave(&self, member: &Member) -> Result<(), StoreError>;
 
+    /// A worker was dropped without leaving: lets go at once of what the store holds for it. Its leases stay until they end.
+    fn abandon(&self, worker: WorkerId) {
+        let _ = worker;
+    }
+
     /// Reads events, in one trip for all lanes.
     async fn fetch(&self, want: &Fetch) -> Result<Vec<Fetched>, StoreError>;
 

@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::outbox::{FloorProbe, Flush, Lane, Token};
 
 /// So many deleted rows make it worth finding a new floor.
-const FLOOR_WORTH: u64 = 20_000;
+const FLOOR_WORTH: u64 = 500;
 
 /// What the keeper remembers from one tick to the next.
 #[derive(Debug, Default)]
@@ -24,7 +24,10 @@ pub(super) async fn run(inner: Arc<Inner>, mut keeper: Keeper) {
     loop {
         // Woken early when a lane that another worker waits for has become empty.
         let _ = tokio::time::timeout(tick, inner.lane_emptied.notified()).await;
-        if let Err(error) = keeper.tick(&inner).await {
+        let kept = keeper.tick(&inner).await;
+        // Whoever cannot reach the store may have been given up by the others.
+        inner.state().suspended = kept.is_err();
+        if let Err(error) = kept {
             tracing::warn!(%error, worker = %inner.member.worker, "the leases could not be kept; trying again");
         }
     }

@@ -239,5 +239,6 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.keeper.abort();
+        self.inner.store.abandon(self.inner.member.worker);
     }
 }

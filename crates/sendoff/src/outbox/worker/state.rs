@@ -138,6 +138,8 @@ pub(super) struct Recent {
 pub(super) struct State {
     pub(super) lanes: BTreeMap<Lane, LaneState>,
     pub(super) paused: bool,
+    /// The leases could not be kept the last time.
+    pub(super) suspended: bool,
     pub(super) stopping: bool,
     pub(super) stats: Stats,
     rotation: usize,
@@ -162,6 +164,7 @@ impl State {
         Self {
             lanes: BTreeMap::new(),
             paused: false,
+            suspended: false,
             stopping: false,
             stats: Stats::default(),
             rotation: 0,
@@ -214,7 +217,7 @@ impl State {
         bytes: u64,
         now: Instant,
     ) -> Option<Plan> {
-        if self.paused || self.stopping {
+        if self.paused || self.suspended || self.stopping {
             return None;
         }
         let room = limit.min((window as usize).saturating_sub(self.in_flight()));

@@ -22,10 +22,10 @@ pub(crate) use dialect::Dialect;
 pub(crate) use errors::database_error;
 pub(crate) use errors::from_driver;
 pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey};
-#[cfg(feature = "postgres")]
-pub(crate) use outbox::headers_json;
 pub use outbox::{HostConnection, Migration, Names, Outbox, SCHEMA_VERSION, SqlOutbox};
 pub(crate) use outbox::{SqlDatabase, SqlTransaction, Templates, enqueue_statements, sql_transaction};
+#[cfg(feature = "postgres")]
+pub(crate) use outbox::{headers_json, is_plain, object_headers, paused_name};
 pub use plan::Plan;
 pub(crate) use pool::Connections;
 pub(crate) use pool::Lent;

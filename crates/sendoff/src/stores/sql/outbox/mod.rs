@@ -22,6 +22,10 @@ pub(crate) use enqueue::{headers_json, statements as enqueue_statements};
 pub use migrate::{Migration, SCHEMA_VERSION};
 pub use names::Names;
 pub(crate) use rows::RowReader;
+#[cfg(feature = "postgres")]
+pub(crate) use rows::object_headers;
+pub(crate) use settle::is_plain;
+pub(crate) use store::paused_name;
 pub(crate) use template::{Arg, Templates, list};
 pub(crate) use transaction::sql_transaction;
 

@@ -184,7 +184,6 @@ fn uuid(value: &Value) -> Option<Uuid> {
     }
 }
 
-/// A JSON object; values that are not text become the text of their JSON.
 fn headers(value: Value) -> Result<Headers, String> {
     let json = match value {
         Value::Null => return Ok(Headers::new()),
@@ -194,6 +193,11 @@ fn headers(value: Value) -> Result<Headers, String> {
         }
         other => return Err(format!("its headers are {}", other.kind())),
     };
+    object_headers(json)
+}
+
+/// A JSON object as headers; values that are not text become the text of their JSON.
+pub(crate) fn object_headers(json: serde_json::Value) -> Result<Headers, String> {
     let serde_json::Value::Object(object) = json else {
         return Err("its headers are not a JSON object".to_owned());
     };

@@ -53,6 +53,17 @@ impl<D: SqlDatabase> SqlOutbox<D> {
         Ok(())
     }
 
+    /// Takes those off the register whose registration ended long ago.
+    pub(crate) async fn forget_workers(&self, member: &Member) -> Result<(), StoreError> {
+        let long = micros(member.lease).saturating_mul(FORGET_AFTER_LEASES);
+        let forget = self.templates.fill(
+            include_str!("forget_workers.sql"),
+            &[("target", Arg::from(member.target.as_str())), ("long_ago", Arg::Now(-long))],
+        )?;
+        self.write("take", &[forget]).await?;
+        Ok(())
+    }
+
     /// Leases lanes, also those of workers that are known to be gone.
     pub(crate) async fn take_from(
         &self,
@@ -130,12 +141,7 @@ impl<D: SqlDatabase> Store for SqlOutbox<D> {
     }
 
     async fn take(&self, member: &Member, most: u16) -> Result<Vec<Leased>, StoreError> {
-        let long = micros(member.lease).saturating_mul(FORGET_AFTER_LEASES);
-        let forget = self.templates.fill(
-            include_str!("forget_workers.sql"),
-            &[("target", Arg::from(member.target.as_str())), ("long_ago", Arg::Now(-long))],
-        )?;
-        self.write("take", &[forget]).await?;
+        self.forget_workers(member).await?;
         self.take_from(member, &[], most).await
     }
 

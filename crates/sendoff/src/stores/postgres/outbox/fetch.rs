@@ -1,0 +1,163 @@
+//! Reading all lanes in one trip.
+
+use std::collections::HashMap;
+
+use sqlx::postgres::PgRow;
+use sqlx::types::time::OffsetDateTime;
+use sqlx::{AssertSqlSafe, Row as _};
+
+use super::super::errors;
+use super::PostgresOutbox;
+use super::tid::Tid;
+use crate::error::StoreError;
+use crate::event::{Attempts, Event, EventId, Headers};
+use crate::outbox::{Fetch, Fetched, Hold, Lane, Place};
+use crate::stores::sql::{object_headers, retry, timestamp};
+
+/// A row whose payload is to come, with its size.
+type Large = (usize, u64);
+
+impl PostgresOutbox {
+    pub(super) async fn fetch_fast(&self, want: &Fetch) -> Result<Vec<Fetched>, StoreError> {
+        let patience = self.database().patience;
+        retry("fetch", "event", patience, || self.fetch_once(want)).await
+    }
+
+    async fn fetch_once(&self, want: &Fetch) -> Result<Vec<Fetched>, StoreError> {
+        let convert = |error| errors::convert("fetch", "event", error);
+        let lanes: Vec<i16> = want.lanes.iter().map(|lane| small(lane.lane)).collect();
+        let floors: Vec<i64> = want.lanes.iter().map(|lane| lane.above).collect();
+        let limits: Vec<i64> = want.lanes.iter().map(|lane| i64::from(lane.limit)).collect();
+        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
+        let rows = sqlx::query(AssertSqlSafe(self.statements.fetch.as_str()))
+            .persistent(self.has_sessions())
+            .bind(&want.target)
+            .bind(lanes)
+            .bind(floors)
+            .bind(limits)
+            .bind(i64::from(want.limit))
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(convert)?;
+        connection.keep();
+        let mut fetched = Vec::with_capacity(rows.len());
+        let mut large: Vec<Large> = Vec::new();
+        for row in &rows {
+            let (read, bytes) = read(row, &want.target).map_err(convert)?;
+            if let Some(bytes) = bytes {
+                large.push((fetched.len(), bytes));
+            }
+            fetched.push(read);
+        }
+        if large.is_empty() {
+            return Ok(fetched);
+        }
+        self.add_large(want, fetched, &large).await
+    }
+
+    /// Reads the large payloads there is room for; a lane ends before the first one there is none for.
+    async fn add_large(
+        &self,
+        want: &Fetch,
+        mut fetched: Vec<Fetched>,
+        large: &[Large],
+    ) -> Result<Vec<Fetched>, StoreError> {
+        let convert = |error| errors::convert("fetch", "event", error);
+        let mut given: HashMap<Lane, u64> = HashMap::new();
+        let mut ends: HashMap<Lane, usize> = HashMap::new();
+        let mut chosen = Vec::new();
+        for &(index, bytes) in large {
+            let lane = fetched[index].event.lane;
+            let so_far = given.entry(lane).or_default();
+            if *so_far > 0 && *so_far + bytes > want.bytes_per_lane {
+                ends.entry(lane).or_insert(index);
+            }
+            if !ends.contains_key(&lane) {
+                *so_far += bytes;
+                chosen.push(index);
+            }
+        }
+        let lanes: Vec<i16> = chosen.iter().map(|index| small(fetched[*index].event.lane)).collect();
+        let ids: Vec<i64> = chosen.iter().map(|index| fetched[*index].event.position).collect();
+        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
+        let rows = sqlx::query(AssertSqlSafe(self.statements.fetch_large.as_str()))
+            .persistent(self.has_sessions())
+            .bind(&want.target)
+            .bind(lanes)
+            .bind(ids)
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(convert)?;
+        connection.keep();
+        let mut payloads: HashMap<i64, Vec<u8>> = HashMap::new();
+        for row in &rows {
+            payloads.insert(row.try_get(0).map_err(convert)?, row.try_get(1).map_err(convert)?);
+        }
+        for index in chosen {
+            let event = &mut fetched[index].event;
+            match payloads.remove(&event.position) {
+                Some(payload) => event.payload = payload,
+                // Gone meanwhile: whatever comes after it in its lane is read next time.
+                None => {
+                    let end = ends.entry(event.lane).or_insert(index);
+                    *end = index.min(*end);
+                }
+            }
+        }
+        let mut index = 0;
+        fetched.retain(|row| {
+            let stays = ends.get(&row.event.lane).is_none_or(|end| index < *end);
+            index += 1;
+            stays
+        });
+        Ok(fetched)
+    }
+}
+
+pub(super) fn small(lane: Lane) -> i16 {
+    i16::try_from(lane).unwrap_or(i16::MAX)
+}
+
+/// The event, and its payload's size if that is still to come.
+fn read(row: &PgRow, target: &str) -> Result<(Fetched, Option<u64>), sqlx::Error> {
+    let headers: Option<serde_json::Value> = row.try_get(8)?;
+    let (headers, corrupt) = match headers.map(object_headers) {
+        None => (Headers::new(), None),
+        Some(Ok(headers)) => (headers, None),
+        Some(Err(error)) => (Headers::new(), Some(error)),
+    };
+    let payload: Option<Vec<u8>> = row.try_get(5)?;
+    let bytes: i32 = row.try_get(6)?;
+    let lane: i16 = row.try_get(2)?;
+    let later: Option<OffsetDateTime> = row.try_get(11)?;
+    let hold = match row.try_get::<Option<&str>, _>(12)? {
+        None => Hold::Free,
+        Some("draining") => Hold::Draining,
+        Some("diverted") => Hold::Diverted,
+        Some(_) => Hold::Held,
+    };
+    let is_large = payload.is_none();
+    let event = Event {
+        event_id: EventId(row.try_get(9)?),
+        position: row.try_get(1)?,
+        target: target.to_owned(),
+        lane: Lane::try_from(lane).unwrap_or_default(),
+        topic: row.try_get(3)?,
+        key: row.try_get(4)?,
+        payload: payload.unwrap_or_default(),
+        content_type: row.try_get(7)?,
+        headers,
+        created_at: timestamp(row.try_get(10)?),
+        attempts: Attempts::default(),
+    };
+    let address: Tid = row.try_get_unchecked(0)?;
+    let fetched = Fetched {
+        event,
+        place: Place::Hot(Some(address.0)),
+        hold,
+        later: later.map(timestamp),
+        reason: None,
+        corrupt,
+    };
+    Ok((fetched, is_large.then(|| u64::from(bytes.unsigned_abs()))))
+}

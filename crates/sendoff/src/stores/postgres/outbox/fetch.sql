@@ -1,0 +1,28 @@
+-- All lanes in one trip, each from its floor, those named first served first. A large payload comes later, if there is room for it.
+SELECT page.*
+FROM unnest($2::smallint[], $3::bigint[], $4::bigint[]) AS want (lane, above, most)
+CROSS JOIN LATERAL (
+    SELECT
+        e.ctid AS address, e.id, e.lane, e.topic, e.key,
+        CASE WHEN octet_length(e.payload) <= 16384 THEN e.payload END AS payload,
+        octet_length(e.payload) AS bytes,
+        e.content_type, e.headers, e.event_id, e.created_at,
+        CASE WHEN e.deliver_at > statement_timestamp() THEN e.deliver_at END AS later,
+        (
+            SELECT
+                CASE
+                    WHEN p.reason = 'diverted' THEN 'diverted'
+                    WHEN p.due_at <= statement_timestamp() THEN 'draining'
+                    ELSE 'held'
+                END
+            FROM {parked} AS p
+            WHERE p.target = $1 AND p.lane = want.lane AND p.key = e.key AND p.reason <> 'delayed'
+            ORDER BY p.id
+            LIMIT 1
+        ) AS hold
+    FROM {event} AS e
+    WHERE e.target = $1 AND e.lane = want.lane AND e.id > want.above
+    ORDER BY e.id
+    LIMIT want.most
+) AS page
+LIMIT $5
