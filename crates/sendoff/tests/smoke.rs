@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used)]
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 use sendoff::outbox::*;
 use sendoff::stores::*;
 use sendoff::stores::{mysql::*, postgres::*, sqlite::*};
 use sendoff::{NewEvent, Outbox};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 async fn drive(store: Arc<dyn Store>, name: &str) {
     let config = WorkerConfig { name: "w".into(), window: 5000, ..WorkerConfig::default() };
@@ -16,38 +16,59 @@ async fn drive(store: Arc<dyn Store>, name: &str) {
     let mut order = vec![];
     while n < 3000 {
         let claimed = worker.claim(500).await.unwrap();
-        if claimed.is_empty() { tokio::time::sleep(Duration::from_millis(5)).await; }
+        if claimed.is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         let mut outcomes = vec![];
         for c in &claimed {
             if !retried && c.event.key.as_deref() == Some("k3") {
                 retried = true;
                 outcomes.push((c.receipt(), Outcome::retry(Duration::from_millis(50), "no")));
-            } else if retried && c.event.key.as_deref() == Some("k3") && order.is_empty() && c.event.attempts.failures == 0 {
+            } else if retried
+                && c.event.key.as_deref() == Some("k3")
+                && order.is_empty()
+                && c.event.attempts.failures == 0
+            {
                 outcomes.push((c.receipt(), Outcome::Release));
             } else {
-                if c.event.key.as_deref() == Some("k3") { order.push(c.event.position); }
+                if c.event.key.as_deref() == Some("k3") {
+                    order.push(c.event.position);
+                }
                 outcomes.push((c.receipt(), Outcome::Published));
                 n += 1;
             }
         }
-        if !outcomes.is_empty() { let s = worker.settle(&outcomes).await.unwrap(); assert_eq!(s.applied, outcomes.len(), "{s:?}"); }
+        if !outcomes.is_empty() {
+            let s = worker.settle(&outcomes).await.unwrap();
+            assert_eq!(s.applied, outcomes.len(), "{s:?}");
+        }
         assert!(started.elapsed() < Duration::from_secs(20), "{name} {n} {:?}", worker.stats());
     }
     assert!(order.is_sorted() && order.len() == 30, "{order:?}");
     println!("{name}: {:?} {:?}", started.elapsed(), worker.stats());
     let two = Worker::start(store.clone(), config.clone()).await.unwrap();
     let t = Instant::now();
-    while two.lanes().len() != 32 || worker.lanes().len() != 32 { tokio::time::sleep(Duration::from_millis(10)).await; assert!(t.elapsed() < Duration::from_secs(10), "{} {}", two.lanes().len(), worker.lanes().len()); }
+    while two.lanes().len() != 32 || worker.lanes().len() != 32 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert!(t.elapsed() < Duration::from_secs(10), "{} {}", two.lanes().len(), worker.lanes().len());
+    }
     println!("shared after {:?}", t.elapsed());
     drop(two);
     let t = Instant::now();
     if name.starts_with("pg") {
-        while worker.lanes().len() != 64 { tokio::time::sleep(Duration::from_millis(10)).await; assert!(t.elapsed() < Duration::from_secs(10)); }
+        while worker.lanes().len() != 64 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            assert!(t.elapsed() < Duration::from_secs(10));
+        }
         println!("taken over after {:?}", t.elapsed());
     }
     worker.stop(Duration::from_secs(1)).await.unwrap();
 }
-fn events() -> Vec<NewEvent> { (0..3000).map(|i| NewEvent::new("t").key(format!("k{}", i % 100)).payload(format!("{i}")).header("a", "b")).collect() }
+fn events() -> Vec<NewEvent> {
+    (0..3000)
+        .map(|i| NewEvent::new("t").key(format!("k{}", i % 100)).payload(format!("{i}")).header("a", "b"))
+        .collect()
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite() {
@@ -79,16 +100,23 @@ async fn pg(var: &str) {
     let db = PostgresDatabase::connect(&url).await.unwrap();
     let host = sqlx::PgPool::connect(&url).await.unwrap();
     for floor in [true, false] {
-    let names = Names::schema(&format!("t{}", fastrand::u32(..))).unwrap();
-    Migration::named(db.clone(), names.clone()).run().await.unwrap();
-    let mut tx = host.begin().await.unwrap();
-    Outbox::named(names.clone()).enqueue_all(&mut tx, events()).await.unwrap();
-    tx.commit().await.unwrap();
-    if floor { drive(Arc::new(SqlOutbox::open_as(db.clone(), names.clone()).await.unwrap()), "floor").await; }
-    else { drive(Arc::new(PostgresOutbox::open_as(db.clone(), names.clone()).await.unwrap()), "pg").await; }
+        let names = Names::schema(&format!("t{}", fastrand::u32(..))).unwrap();
+        Migration::named(db.clone(), names.clone()).run().await.unwrap();
+        let mut tx = host.begin().await.unwrap();
+        Outbox::named(names.clone()).enqueue_all(&mut tx, events()).await.unwrap();
+        tx.commit().await.unwrap();
+        if floor {
+            drive(Arc::new(SqlOutbox::open_as(db.clone(), names.clone()).await.unwrap()), "floor").await;
+        } else {
+            drive(Arc::new(PostgresOutbox::open_as(db.clone(), names.clone()).await.unwrap()), "pg").await;
+        }
     }
 }
 #[tokio::test(flavor = "multi_thread")]
-async fn pg15() { pg("SENDOFF_TEST_POSTGRES15").await }
+async fn pg15() {
+    pg("SENDOFF_TEST_POSTGRES15").await
+}
 #[tokio::test(flavor = "multi_thread")]
-async fn pg18() { pg("SENDOFF_TEST_POSTGRES18").await }
+async fn pg18() {
+    pg("SENDOFF_TEST_POSTGRES18").await
+}

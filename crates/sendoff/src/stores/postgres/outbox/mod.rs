@@ -45,6 +45,7 @@ struct Statements {
     fetch: String,
     fetch_large: String,
     settle_published: String,
+    settle_flush: String,
     census: String,
     forget_gone: String,
     floor_position: String,
@@ -65,6 +66,8 @@ impl Statements {
             fetch: fill(include_str!("fetch.sql"))?,
             fetch_large: fill(include_str!("fetch_large.sql"))?,
             settle_published: fill(include_str!("settle_published.sql"))?,
+            settle_flush: include_str!("settle_flush.sql")
+                .replace("{schema}", &templates.names.quoted_schema(templates.dialect)),
             census: fill(include_str!("census.sql"))?,
             forget_gone: fill(include_str!("forget_gone.sql"))?,
             floor_position: position.replace("{sequence}", &sequence),

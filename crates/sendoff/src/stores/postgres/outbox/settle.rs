@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use sqlx::postgres::PgRow;
+use sqlx::types::time::OffsetDateTime;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::super::errors;
@@ -9,16 +11,16 @@ use super::PostgresOutbox;
 use super::fetch::small;
 use super::tid::Tid;
 use crate::error::StoreError;
-use crate::outbox::{Flush, Lane, Place, RowAddress, Settled, Settlement};
+use crate::outbox::{Change, Due, Flush, Lane, Place, RowAddress, Settled, Settlement};
 use crate::stores::sql::{is_plain, retry};
 
 impl PostgresOutbox {
-    /// Published events go in one statement; a flush with anything else in it goes in one transaction.
+    /// Published events go in one plain statement; a flush with anything else in it is one call of a function.
     pub(super) async fn settle_fast(&self, flush: &Flush) -> Result<Settled, StoreError> {
         let is_plain =
             flush.calm.is_empty() && !self.keeps_published && flush.settlements.iter().all(is_plain);
         let (Some(first), true) = (flush.tokens.first(), is_plain) else {
-            return self.floor.settle_in_transaction(flush).await;
+            return self.settle_flush(flush).await;
         };
         let patience = self.database().patience;
         let (current, gone) =
@@ -41,6 +43,57 @@ impl PostgresOutbox {
         settled.stale.extend(late.stale);
         settled.missing.extend(late.missing);
         Ok(settled)
+    }
+
+    async fn settle_flush(&self, flush: &Flush) -> Result<Settled, StoreError> {
+        let Some(first) = flush.tokens.first() else { return Ok(Settled::default()) };
+        let patience = self.database().patience;
+        let (current, done) =
+            retry("settle", "outbox", patience, || self.call_settle(flush, first.worker.0)).await?;
+        let mut settled = Settled::default();
+        for row in &flush.settlements {
+            if !current.contains(&row.lane) {
+                settled.stale.insert(row.lane);
+            } else if !done.contains(&row.position) {
+                settled.missing.insert(row.position);
+            }
+        }
+        Ok(settled)
+    }
+
+    async fn call_settle(
+        &self,
+        flush: &Flush,
+        worker: uuid::Uuid,
+    ) -> Result<(HashSet<Lane>, HashSet<i64>), StoreError> {
+        let convert = |error| errors::convert("settle", "outbox", error);
+        let rows = Columns::of(&flush.settlements);
+        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
+        let row = sqlx::query(AssertSqlSafe(self.statements.settle_flush.as_str()))
+            .persistent(self.has_sessions())
+            .bind(&flush.target)
+            .bind(worker)
+            .bind(flush.tokens.iter().map(|token| small(token.lane)).collect::<Vec<i16>>())
+            .bind(flush.tokens.iter().map(|token| token.epoch).collect::<Vec<i64>>())
+            .bind(flush.calm.iter().map(|lane| small(*lane)).collect::<Vec<i16>>())
+            .bind(self.keeps_published)
+            .bind(rows.ids)
+            .bind(rows.lanes)
+            .bind(rows.keys)
+            .bind(rows.hot)
+            .bind(rows.changes)
+            .bind(rows.reasons)
+            .bind(rows.due_in)
+            .bind(rows.due_at)
+            .bind(rows.failures)
+            .bind(rows.crashes)
+            .bind(rows.causes)
+            .bind(rows.errors)
+            .fetch_one(&mut *connection)
+            .await
+            .map_err(convert)?;
+        connection.keep();
+        answer(&row).map_err(convert)
     }
 
     /// The lanes whose tokens were current, and the positions that were deleted.
@@ -73,10 +126,80 @@ impl PostgresOutbox {
             .await
             .map_err(convert)?;
         connection.keep();
-        let current: Vec<i16> = row.try_get(0).map_err(convert)?;
-        let gone: Vec<i64> = row.try_get(1).map_err(convert)?;
-        let current = current.into_iter().filter_map(|lane| Lane::try_from(lane).ok()).collect();
-        Ok((current, gone.into_iter().collect()))
+        answer(&row).map_err(convert)
+    }
+}
+
+fn answer(row: &PgRow) -> Result<(HashSet<Lane>, HashSet<i64>), sqlx::Error> {
+    let current: Vec<i16> = row.try_get(0)?;
+    let done: Vec<i64> = row.try_get(1)?;
+    Ok((
+        current.into_iter().filter_map(|lane| Lane::try_from(lane).ok()).collect(),
+        done.into_iter().collect(),
+    ))
+}
+
+/// Settlements as the function takes them: a column each.
+#[derive(Debug, Default)]
+struct Columns {
+    ids: Vec<i64>,
+    lanes: Vec<i16>,
+    keys: Vec<Option<String>>,
+    hot: Vec<bool>,
+    changes: Vec<&'static str>,
+    reasons: Vec<Option<&'static str>>,
+    due_in: Vec<Option<i64>>,
+    due_at: Vec<Option<OffsetDateTime>>,
+    failures: Vec<Option<i32>>,
+    crashes: Vec<Option<i32>>,
+    causes: Vec<Option<&'static str>>,
+    errors: Vec<Option<String>>,
+}
+
+impl Columns {
+    /// In the order of their positions: whoever meets the same rows meets them in the same order.
+    fn of(settlements: &[Settlement]) -> Self {
+        let mut sorted: Vec<&Settlement> = settlements.iter().collect();
+        sorted.sort_unstable_by_key(|row| row.position);
+        let mut columns = Self::default();
+        for row in sorted {
+            columns.push(row);
+        }
+        columns
+    }
+
+    fn push(&mut self, row: &Settlement) {
+        self.ids.push(row.position);
+        self.lanes.push(small(row.lane));
+        self.keys.push(row.key.clone());
+        self.hot.push(row.place.is_hot());
+        let (change, reason, due, attempts, failure) = match &row.change {
+            Change::Publish => ("publish", None, Due::Never, None, None),
+            Change::Park { reason, due, attempts, failure } => {
+                ("park", Some(reason.word()), *due, Some(*attempts), failure.as_ref())
+            }
+            Change::Bury { attempts, failure, diverts } => {
+                let change = if *diverts { "divert" } else { "bury" };
+                (change, None, Due::Never, Some(*attempts), Some(failure))
+            }
+        };
+        let (due_in, due_at) = match due {
+            Due::In(wait) => (Some(i64::try_from(wait.as_micros()).unwrap_or(i64::MAX)), None),
+            Due::At(moment) => {
+                let nanos = i128::from(moment.as_micros()) * 1_000;
+                (None, OffsetDateTime::from_unix_timestamp_nanos(nanos).ok())
+            }
+            Due::Never => (None, None),
+        };
+        let count = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+        self.changes.push(change);
+        self.reasons.push(reason);
+        self.due_in.push(due_in);
+        self.due_at.push(due_at);
+        self.failures.push(attempts.map(|attempts| count(attempts.failures)));
+        self.crashes.push(attempts.map(|attempts| count(attempts.crashes)));
+        self.causes.push(failure.map(|failure| failure.cause.word()));
+        self.errors.push(failure.map(|failure| failure.error.clone()));
     }
 }
 

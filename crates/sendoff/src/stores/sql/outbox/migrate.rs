@@ -77,6 +77,7 @@ fn schema_files(dialect: Dialect) -> &'static [&'static str] {
         Dialect::Postgres => &[
             include_str!("../../postgres/schema_1.sql"),
             include_str!("../../postgres/schema_2_functions.sql"),
+            include_str!("../../postgres/schema_3_settle.sql"),
         ],
         Dialect::Sqlite => &[include_str!("../../sqlite/schema_1.sql")],
         Dialect::Mysql => &[include_str!("../../mysql/schema_1.sql")],

@@ -1,0 +1,4 @@
+SELECT s.current_lanes, s.settled_ids
+FROM {schema}.settle_1(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18
+) AS s
