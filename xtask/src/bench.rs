@@ -22,10 +22,18 @@ const CLAIM: Plan = Plan {
     servers: &["postgres15", "postgres18", "mariadb"],
 };
 
+const OUTBOX: Plan = Plan {
+    package: "sendoff",
+    name: "outbox",
+    features: "testkit,postgres,sqlite,mysql",
+    servers: &["postgres15", "postgres18"],
+};
+
 /// Builds the benchmark, starts its servers, runs it, stops them.
 pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let plan = match args.bench {
         Bench::Claim => CLAIM,
+        Bench::Outbox => OUTBOX,
     };
     let cargo_args = ["bench", "-p", plan.package, "--bench", plan.name, "--features", plan.features];
     let names: Vec<String> = plan.servers.iter().map(|&name| name.to_owned()).collect();

@@ -99,6 +99,8 @@ pub(crate) struct BenchArgs {
 pub(crate) enum Bench {
     /// Rows per second and round trips of a claim, on every store
     Claim,
+    /// Drain and insert of the native outbox, beside the usual statements
+    Outbox,
 }
 
 #[cfg(test)]

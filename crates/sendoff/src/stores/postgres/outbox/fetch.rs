@@ -14,6 +14,18 @@ use crate::event::{Attempts, Event, EventId, Headers};
 use crate::outbox::{Fetch, Fetched, Hold, Lane, Place};
 use crate::stores::sql::{object_headers, retry, timestamp};
 
+/// Binds what `fetch.sql` wants.
+macro_rules! bind_fetch {
+    ($query:expr, $want:expr) => {
+        $query
+            .bind(&$want.target)
+            .bind($want.lanes.iter().map(|lane| small(lane.lane)).collect::<Vec<i16>>())
+            .bind($want.lanes.iter().map(|lane| lane.above).collect::<Vec<i64>>())
+            .bind($want.lanes.iter().map(|lane| i64::from(lane.limit)).collect::<Vec<i64>>())
+            .bind(i64::from($want.limit))
+    };
+}
+
 /// A row whose payload is to come, with its size.
 type Large = (usize, u64);
 
@@ -25,20 +37,9 @@ impl PostgresOutbox {
 
     async fn fetch_once(&self, want: &Fetch) -> Result<Vec<Fetched>, StoreError> {
         let convert = |error| errors::convert("fetch", "event", error);
-        let lanes: Vec<i16> = want.lanes.iter().map(|lane| small(lane.lane)).collect();
-        let floors: Vec<i64> = want.lanes.iter().map(|lane| lane.above).collect();
-        let limits: Vec<i64> = want.lanes.iter().map(|lane| i64::from(lane.limit)).collect();
         let mut connection = self.database().connections.acquire().await.map_err(convert)?;
-        let rows = sqlx::query(AssertSqlSafe(self.statements.fetch.as_str()))
-            .persistent(self.has_sessions())
-            .bind(&want.target)
-            .bind(lanes)
-            .bind(floors)
-            .bind(limits)
-            .bind(i64::from(want.limit))
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(convert)?;
+        let query = sqlx::query(AssertSqlSafe(self.statements.fetch.as_str())).persistent(self.has_sessions());
+        let rows = bind_fetch!(query, want).fetch_all(&mut *connection).await.map_err(convert)?;
         connection.keep();
         let mut fetched = Vec::with_capacity(rows.len());
         let mut large: Vec<Large> = Vec::new();
@@ -53,6 +54,24 @@ impl PostgresOutbox {
             return Ok(fetched);
         }
         self.add_large(want, fetched, &large).await
+    }
+
+    /// How many of the server's buffers this fetch touches: its true cost, whatever else the machine does. Reads, and hands out nothing.
+    ///
+    /// # Errors
+    /// As a fetch.
+    pub async fn fetch_buffers(&self, want: &Fetch) -> Result<u64, StoreError> {
+        let convert = |error| errors::convert("explain fetch", "event", error);
+        let sql = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}", self.statements.fetch);
+        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
+        let query = sqlx::query_scalar(AssertSqlSafe(sql)).persistent(false);
+        let plan: serde_json::Value = bind_fetch!(query, want)
+            .fetch_one(&mut *connection)
+            .await
+            .map_err(convert)?;
+        connection.keep();
+        let of = |name: &str| plan[0]["Plan"][name].as_u64().unwrap_or(0);
+        Ok(of("Shared Hit Blocks") + of("Shared Read Blocks"))
     }
 
     /// Reads the large payloads there is room for; a lane ends before the first one there is none for.

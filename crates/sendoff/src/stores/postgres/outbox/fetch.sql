@@ -8,7 +8,8 @@ CROSS JOIN LATERAL (
         octet_length(e.payload) AS bytes,
         e.content_type, e.headers, e.event_id, e.created_at,
         CASE WHEN e.deliver_at > statement_timestamp() THEN e.deliver_at END AS later,
-        (
+        -- Looked for only where anything is parked at all.
+        CASE WHEN EXISTS (SELECT 1 FROM {parked} AS any_of WHERE any_of.target = $1) THEN (
             SELECT
                 CASE
                     WHEN p.reason = 'diverted' THEN 'diverted'
@@ -19,7 +20,7 @@ CROSS JOIN LATERAL (
             WHERE p.target = $1 AND p.lane = want.lane AND p.key = e.key AND p.reason <> 'delayed'
             ORDER BY p.id
             LIMIT 1
-        ) AS hold
+        ) END AS hold
     FROM {event} AS e
     WHERE e.target = $1 AND e.lane = want.lane AND e.id > want.above
     ORDER BY e.id

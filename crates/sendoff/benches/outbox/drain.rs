@@ -1,0 +1,163 @@
+//! Draining a backlog with four workers: leased lanes beside `FOR UPDATE SKIP LOCKED` and a status column.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use sendoff::NewEvent;
+use sendoff::outbox::{Outcome, Store, Worker, WorkerConfig};
+use sqlx::AssertSqlSafe;
+
+use super::{Bench, median, rates};
+
+const EVENTS: usize = 100_000;
+const KEYS: usize = 1_000;
+const WORKERS: usize = 4;
+const ROUNDS: usize = 5;
+/// As long as the payload that was measured for the design.
+const PAYLOAD_BYTES: usize = 272;
+
+pub(crate) async fn run(bench: &Bench) {
+    bench.execute(include_str!("seed.sql")).await;
+    let (mut lanes, mut seed_500, mut seed_100) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut wal, mut seed_wal) = (Vec::new(), Vec::new());
+    let mut equal = Vec::new();
+    let mut own = Vec::new();
+    for _ in 0..ROUNDS {
+        let (ours, ours_wal) = drain_lanes(bench, 500).await;
+        let (seed, wal_of_seed) = drain_seed(bench, 500).await;
+        let (seed_small, _) = drain_seed(bench, 100).await;
+        equal.push(ours / seed);
+        own.push(ours / seed_small);
+        lanes.push(ours);
+        seed_500.push(seed);
+        seed_100.push(seed_small);
+        wal.push(ours_wal);
+        seed_wal.push(wal_of_seed);
+    }
+    let sync = bench.synchronous;
+    println!("\ndrain, {EVENTS} events, {WORKERS} workers, synchronous_commit={sync}, median [least-most] of {ROUNDS}");
+    println!("  leased lanes, batch 500     {:>22} events/s  {:>5.0} B WAL/event", rates(&lanes), median(wal));
+    println!("  seed's statement, batch 500 {:>22} events/s  {:>5.0} B WAL/event", rates(&seed_500), median(seed_wal));
+    println!("  seed's statement, batch 100 {:>22} events/s", rates(&seed_100));
+    println!("  ratio at equal batch 500: {:.2}; with the seed's own batch of 100: {:.2}", median(equal), median(own));
+}
+
+fn payload() -> Vec<u8> {
+    let filler = "x".repeat(PAYLOAD_BYTES - 20);
+    format!("{{\"content\":\"{filler}\"}}").into_bytes()
+}
+
+/// Events a second, and WAL bytes an event, of the drain alone.
+async fn drain_lanes(bench: &Bench, batch: usize) -> (f64, f64) {
+    let events: Vec<NewEvent> = (0..EVENTS)
+        .map(|_| {
+            NewEvent::new("bench").key(format!("key-{}", fastrand::usize(..KEYS))).payload(payload())
+        })
+        .collect();
+    for chunk in events.chunks(1_000) {
+        let mut transaction = bench.host.begin().await.unwrap();
+        bench.enqueue.enqueue_all(&mut transaction, chunk.to_vec()).await.unwrap();
+        transaction.commit().await.unwrap();
+    }
+    bench.execute("VACUUM (ANALYZE) {schema}.event").await;
+    bench.execute("CHECKPOINT").await;
+    let store: Arc<dyn Store> = Arc::new(bench.outbox.clone());
+    let mut workers = Vec::new();
+    for _ in 0..WORKERS {
+        workers.push(Worker::start(Arc::clone(&store), WorkerConfig::default()).await.unwrap());
+    }
+    while workers.iter().any(|worker| worker.lanes().len() != 64 / WORKERS) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let wal = bench.wal().await;
+    let started = Instant::now();
+    let left = Arc::new(AtomicUsize::new(EVENTS));
+    let tasks: Vec<_> = workers
+        .into_iter()
+        .map(|worker| {
+            let left = Arc::clone(&left);
+            tokio::spawn(async move {
+                while left.load(Ordering::Relaxed) > 0 {
+                    let claimed = worker.claim(batch).await.unwrap();
+                    let outcomes: Vec<_> =
+                        claimed.iter().map(|event| (event.receipt(), Outcome::Published)).collect();
+                    if outcomes.is_empty() {
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                        continue;
+                    }
+                    let settled = worker.settle(&outcomes).await.unwrap();
+                    assert_eq!(settled.applied, outcomes.len(), "{settled:?}");
+                    left.fetch_sub(outcomes.len(), Ordering::Relaxed);
+                }
+                worker
+            })
+        })
+        .collect();
+    let mut stopping = Vec::new();
+    for task in tasks {
+        stopping.push(task.await.unwrap());
+    }
+    let (seconds, wal) = (started.elapsed().as_secs_f64(), bench.wal().await - wal);
+    for worker in stopping {
+        worker.stop(Duration::ZERO).await.unwrap();
+    }
+    #[allow(clippy::cast_precision_loss)]
+    let answer = (EVENTS as f64 / seconds, wal as f64 / EVENTS as f64);
+    answer
+}
+
+/// The same with the seed's table and statement: locks held in a transaction, then a status.
+async fn drain_seed(bench: &Bench, batch: usize) -> (f64, f64) {
+    bench.execute("TRUNCATE {schema}.outbox_events").await;
+    let fill = format!(
+        "INSERT INTO {{schema}}.outbox_events (aggregate_type, aggregate_id, event_type, payload, created_at) \
+         SELECT 'bench', 'key-' || (random() * {KEYS})::int, 'bench', convert_from('\\x{}', 'UTF8')::jsonb, \
+         clock_timestamp() FROM generate_series(1, {EVENTS})",
+        payload().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    );
+    bench.execute(&fill).await;
+    bench.execute("VACUUM (ANALYZE) {schema}.outbox_events").await;
+    bench.execute("CHECKPOINT").await;
+    let select = format!(
+        "SELECT id, aggregate_type, aggregate_id, event_type, payload FROM {}.outbox_events \
+         WHERE status = 'PENDING' ORDER BY created_at ASC LIMIT {batch} FOR UPDATE SKIP LOCKED",
+        bench.schema
+    );
+    let update = format!(
+        "UPDATE {}.outbox_events SET status = 'PUBLISHED', published_at = now() WHERE id = ANY ($1)",
+        bench.schema
+    );
+    let wal = bench.wal().await;
+    let started = Instant::now();
+    let left = Arc::new(AtomicUsize::new(EVENTS));
+    let tasks: Vec<_> = (0..WORKERS)
+        .map(|_| {
+            let (left, select, update) = (Arc::clone(&left), select.clone(), update.clone());
+            let host = bench.host.clone();
+            tokio::spawn(async move {
+                let mut connection = host.acquire().await.unwrap();
+                while left.load(Ordering::Relaxed) > 0 {
+                    let mut transaction = sqlx::Connection::begin(&mut *connection).await.unwrap();
+                    let rows: Vec<(uuid::Uuid, String, String, String, serde_json::Value)> =
+                        sqlx::query_as(AssertSqlSafe(select.clone())).fetch_all(&mut *transaction).await.unwrap();
+                    let ids: Vec<uuid::Uuid> = rows.iter().map(|row| row.0).collect();
+                    sqlx::query(AssertSqlSafe(update.clone()))
+                        .bind(&ids)
+                        .execute(&mut *transaction)
+                        .await
+                        .unwrap();
+                    transaction.commit().await.unwrap();
+                    left.fetch_sub(ids.len(), Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let (seconds, wal) = (started.elapsed().as_secs_f64(), bench.wal().await - wal);
+    #[allow(clippy::cast_precision_loss)]
+    let answer = (EVENTS as f64 / seconds, wal as f64 / EVENTS as f64);
+    answer
+}

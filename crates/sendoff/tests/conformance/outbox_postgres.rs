@@ -1,0 +1,223 @@
+//! What only PostgreSQL can be asked of an outbox: pinned snapshots, long backlogs, what a fetch touches.
+
+use std::time::{Duration, Instant};
+
+use libtest_mimic::Trial;
+use sendoff::outbox::{Fetch, Inspect as _, LANES, LaneFetch, Outcome, Worker, WorkerConfig};
+use sendoff::stores::postgres::{PostgresDatabase, PostgresOutbox};
+use sendoff::stores::{Names, SqlOutbox};
+use sendoff::testkit::StoreHarness as _;
+use sendoff::{DEFAULT_TARGET, NewEvent};
+use sqlx::{AssertSqlSafe, Executor as _};
+
+use crate::harness::outbox::{Path, Sql, postgres};
+use crate::outbox_torture::{Process, log_file, published};
+use crate::outbox_worker::Orders;
+use crate::servers::Server;
+use crate::trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for server in [Server::Postgres15, Server::Postgres18] {
+        macro_rules! cases {
+            ($($case:ident),* $(,)?) => {$(
+                let name = format!("{}::outbox::{}", server.name(), stringify!($case));
+                trials.push(trial(name, Some(server), move || $case(server)));
+            )*};
+        }
+        cases!(
+            a_pinned_snapshot_does_not_make_a_fetch_dear,
+            a_long_backlog_costs_no_more_than_a_short_one,
+            a_floor_waits_for_a_transaction_that_may_still_write_below_it,
+            a_sequence_that_was_set_back_resets_the_floors,
+            rows_that_were_moved_are_settled_all_the_same,
+        );
+    }
+    trials
+}
+
+/// The outbox with its floors and its costs.
+async fn open(server: Server) -> (Sql<sqlx::Postgres>, PostgresOutbox) {
+    let harness = postgres(server, Path::Fast).await;
+    let database = PostgresDatabase::connect(&server.url()).await.unwrap();
+    let outbox = PostgresOutbox::open_as(database, Names::schema(&harness.names).unwrap()).await.unwrap();
+    (harness, outbox)
+}
+
+async fn enqueue(harness: &Sql<sqlx::Postgres>, count: usize) {
+    let events = (0..count).map(|_| {
+        NewEvent::new("cost").key(format!("key-{}", fastrand::u16(..2_000))).payload("x".repeat(200))
+    });
+    let mut transaction = harness.host.begin().await.unwrap();
+    harness.enqueue.enqueue_all(&mut transaction, events.collect()).await.unwrap();
+    transaction.commit().await.unwrap();
+}
+
+/// A fetch of 500 from all lanes, each from its floor or from the beginning.
+async fn fetch(harness: &Sql<sqlx::Postgres>, from_floor: bool) -> Fetch {
+    let lanes = harness.inspect().lanes(DEFAULT_TARGET).await.unwrap();
+    let floor = |lane: u16| lanes.iter().find(|info| info.lane == lane).map_or(0, |info| info.floor);
+    let lanes = (0..LANES).map(|lane| LaneFetch {
+        lane,
+        above: if from_floor { floor(lane) } else { 0 },
+        limit: 500,
+    });
+    Fetch { target: DEFAULT_TARGET.into(), lanes: lanes.collect(), limit: 500, bytes_per_lane: 1 << 20 }
+}
+
+/// Delivers all there is.
+async fn drain(worker: &Worker, count: usize) {
+    let began = Instant::now();
+    let mut left = count;
+    while left > 0 {
+        let claimed = worker.claim(2_000).await.unwrap();
+        let outcomes: Vec<_> = claimed.iter().map(|event| (event.receipt(), Outcome::Published)).collect();
+        if outcomes.is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        } else {
+            worker.settle(&outcomes).await.unwrap();
+        }
+        left -= outcomes.len();
+        assert!(began.elapsed() < Duration::from_secs(60), "{left} of {count} are left");
+    }
+}
+
+/// Waits until no lane's floor is far below the highest position.
+async fn until_floors_follow(harness: &Sql<sqlx::Postgres>) {
+    let sequence = format!("SELECT last_value FROM \"{}\".event_id_seq", harness.names);
+    let highest: i64 = sqlx::query_scalar(AssertSqlSafe(sequence)).fetch_one(&harness.host).await.unwrap();
+    let began = Instant::now();
+    loop {
+        let lanes = harness.inspect().lanes(DEFAULT_TARGET).await.unwrap();
+        let lowest = lanes.iter().map(|lane| lane.floor).min().unwrap_or(0);
+        if lowest + 1_000 >= highest {
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "a floor is at {lowest}, the events at {highest}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn a_pinned_snapshot_does_not_make_a_fetch_dear(server: Server) {
+    let (harness, outbox) = open(server).await;
+    let mut pin = harness.host.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
+    pin.execute("SELECT count(*) FROM pg_class").await.unwrap();
+    let worker = Worker::start(harness.store(), WorkerConfig::default()).await.unwrap();
+    enqueue(&harness, 1_000).await;
+    let first = outbox.fetch_buffers(&fetch(&harness, true).await).await.unwrap();
+    drain(&worker, 1_000).await;
+    for _ in 0..40 {
+        for _ in 0..5 {
+            enqueue(&harness, 1_000).await;
+        }
+        drain(&worker, 5_000).await;
+    }
+    until_floors_follow(&harness).await;
+    enqueue(&harness, 1_000).await;
+    let last = outbox.fetch_buffers(&fetch(&harness, true).await).await.unwrap();
+    let without = outbox.fetch_buffers(&fetch(&harness, false).await).await.unwrap();
+    println!("buffers of a fetch of 500: first {first}, after 200,000 events under a pinned snapshot {last}, without the floor {without}");
+    assert!(last <= 3 * first, "{last} is more than three times {first}");
+    assert!(without > 3 * first, "without the floor it would have been cheap too: {without}");
+    pin.rollback().await.unwrap();
+    worker.stop(Duration::ZERO).await.unwrap();
+}
+
+async fn a_long_backlog_costs_no_more_than_a_short_one(server: Server) {
+    let (harness, outbox) = open(server).await;
+    enqueue(&harness, 1_000).await;
+    let analyze = format!("ANALYZE \"{}\".event", harness.names);
+    harness.host.execute(AssertSqlSafe(analyze.clone())).await.unwrap();
+    let short = outbox.fetch_buffers(&fetch(&harness, true).await).await.unwrap();
+    let fill = format!(
+        "INSERT INTO \"{}\".event (topic, key, payload) \
+         SELECT 'backlog', 'key-' || (random() * 5000)::int, '\\x00' FROM generate_series(1, 2000000)",
+        harness.names
+    );
+    harness.host.execute(AssertSqlSafe(fill)).await.unwrap();
+    harness.host.execute(AssertSqlSafe(analyze)).await.unwrap();
+    let long = outbox.fetch_buffers(&fetch(&harness, true).await).await.unwrap();
+    let (_directory, log) = log_file();
+    let orders = Orders { batch: 500, ..Orders::new(&harness.url, &harness.names, &log) };
+    let worker = Process::start(&orders).await;
+    let began = Instant::now();
+    while published(&log).len() < 20_000 {
+        assert!(began.elapsed() < Duration::from_secs(60), "it does not get on");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let memory = memory_peak(worker.pid);
+    worker.kill().await;
+    println!("buffers of a fetch of 500: {short} with 1,000 events, {long} with 2,000,000; the worker's memory: {memory} MiB at most");
+    assert!(long <= short + short / 2, "{long} against {short}");
+    assert!(memory < 100, "{memory} MiB");
+    harness.host.execute(AssertSqlSafe(format!("DROP SCHEMA \"{}\" CASCADE", harness.names))).await.unwrap();
+}
+
+/// The most memory that a process has had, in MiB.
+fn memory_peak(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1_024
+}
+
+async fn floors_of(harness: &Sql<sqlx::Postgres>) -> i64 {
+    harness.inspect().lanes(DEFAULT_TARGET).await.unwrap().iter().map(|lane| lane.floor).max().unwrap()
+}
+
+/// The case that a floor by the highest published position gets wrong.
+async fn a_floor_waits_for_a_transaction_that_may_still_write_below_it(server: Server) {
+    let (harness, _) = open(server).await;
+    let worker = Worker::start(harness.store(), WorkerConfig::default()).await.unwrap();
+    // It has taken its position, and not committed.
+    let mut late = harness.host.begin().await.unwrap();
+    harness.enqueue.enqueue(&mut late, NewEvent::new("late").key("late")).await.unwrap();
+    for _ in 0..3 {
+        enqueue(&harness, 1_000).await;
+        drain(&worker, 1_000).await;
+    }
+    // The keeper has had every reason to raise the floors, and time for it.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(floors_of(&harness).await, 0, "a floor was raised over an event that was not committed");
+    late.commit().await.unwrap();
+    drain(&worker, 1).await;
+    until_floors_follow(&harness).await;
+    worker.stop(Duration::ZERO).await.unwrap();
+}
+
+async fn a_sequence_that_was_set_back_resets_the_floors(server: Server) {
+    let (harness, _) = open(server).await;
+    let worker = Worker::start(harness.store(), WorkerConfig::default()).await.unwrap();
+    for _ in 0..3 {
+        enqueue(&harness, 1_000).await;
+        drain(&worker, 1_000).await;
+    }
+    until_floors_follow(&harness).await;
+    let back = format!("ALTER TABLE \"{}\".event ALTER COLUMN id RESTART WITH 1", harness.names);
+    harness.host.execute(AssertSqlSafe(back)).await.unwrap();
+    enqueue(&harness, 50).await;
+    drain(&worker, 50).await;
+    worker.stop(Duration::ZERO).await.unwrap();
+}
+
+/// VACUUM FULL gives rows new addresses while they are in flight.
+async fn rows_that_were_moved_are_settled_all_the_same(server: Server) {
+    let (harness, _) = open(server).await;
+    let worker = Worker::start(harness.store(), WorkerConfig::default()).await.unwrap();
+    enqueue(&harness, 200).await;
+    let mut claimed = Vec::new();
+    while claimed.len() < 200 {
+        claimed.extend(worker.claim(200).await.unwrap());
+    }
+    let (gone, moved) = claimed.split_at(100);
+    let published = |events: &[sendoff::outbox::Claimed]| {
+        events.iter().map(|event| (event.receipt(), Outcome::Published)).collect::<Vec<_>>()
+    };
+    assert_eq!(worker.settle(&published(gone)).await.unwrap().applied, 100);
+    harness.host.execute(AssertSqlSafe(format!("VACUUM FULL \"{}\".event", harness.names))).await.unwrap();
+    let settled = worker.settle(&published(moved)).await.unwrap();
+    assert_eq!((settled.applied, settled.missing, settled.stale), (100, 0, 0));
+    let database = PostgresDatabase::connect(&server.url()).await.unwrap();
+    let outbox = SqlOutbox::open_as(database, Names::schema(&harness.names).unwrap()).await.unwrap();
+    assert_eq!(outbox.counts().await.unwrap().targets[0].processing, 0, "nothing is left");
+    worker.stop(Duration::ZERO).await.unwrap();
+}
