@@ -379,7 +379,8 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Prolongs the worker's registration and these leases; the lanes that are still its own.
     async fn renew(&self, member: &Member, tokens: &[Token]) -> Result<HashSet<Lane>, StoreError>;
 
-    /// Gives lanes back, for others to take at once.
+    /// Gives lanes back, for others to take at once. Their crashes stay on record until a settlement says that the lane is calm, or an
+    /// event that kills its workers could hide behind the hand-overs it causes.
     async fn give(&self, member: &Member, tokens: &[Token]) -> Result<(), StoreError>;
 
     /// Takes the worker off the register and gives back all it has.
@@ -393,10 +394,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Reads events, in one trip for all lanes.
     async fn fetch(&self, want: &Fetch) -> Result<Vec<Fetched>, StoreError>;
 
-    /// Reads parked events that are due, each with those of its key that wait behind it. `above` has no meaning here.
+    /// Reads parked events that are due, each with those of its key that wait behind it. `above` has no meaning here. A
+    /// delayed one tells how its key stands; the others are free.
     async fn fetch_parked(&self, want: &Fetch) -> Result<ParkedFetch, StoreError>;
 
-    /// Looks for one event of a leased lane, wherever it is.
+    /// Looks for one event of a leased lane, hot or parked. What stands for a diverted key is no event.
     async fn find(&self, member: &Member, lane: Lane, position: i64) -> Result<Option<Fetched>, StoreError>;
 
     /// Writes down, before it is published, the one event that a careful owner has in hand. False: the lease was lost.

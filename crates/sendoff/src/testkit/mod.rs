@@ -1,4 +1,5 @@
-//! The conformance suite for stores: what [`Claimable`] promises, as tests that any store can run.
+//! The conformance suites for stores: what [`Claimable`] and [`Store`](crate::outbox::Store) promise, as tests that any
+//! store can run.
 //!
 //! A store's author writes a [`ClaimHarness`] (make a table, fill it, read it back) and runs
 //! [`claim_suite`] over it, once as it is and once through [`Floor`]:
@@ -16,13 +17,19 @@
 //!
 //! Cases are plain async functions; each makes a table of its own, so they may run side by side
 //! on one server. They need tokio's multi-threaded runtime.
+//!
+//! Who keeps an outbox writes a [`StoreHarness`] as well and runs [`store_suite`] over it, each case with a harness, and an outbox,
+//! of its own.
 
 // A suite speaks by panicking, and its panics are its documentation.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
 mod claim_suite;
 mod claims;
+mod outboxes;
 mod shape;
+mod store_harness;
+mod store_suite;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -31,6 +38,8 @@ use std::sync::Arc;
 pub use claim_suite::claim_suite;
 pub use claims::races::{Claimer, drain, verify_claims};
 pub use shape::{Shape, ShapeColumn, ValueKind};
+pub use store_harness::{HostTransaction, StoreHarness};
+pub use store_suite::store_suite;
 
 use crate::claim::{ClaimSpec, Claimable, Record, Value};
 use crate::error::StoreError;

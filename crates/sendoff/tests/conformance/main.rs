@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
-use sendoff::testkit::{ClaimHarness, Floor, claim_suite};
+use sendoff::testkit::{ClaimHarness, Floor, StoreHarness, claim_suite};
 
 use self::servers::Server;
 
@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     servers::report_missing();
     let mut trials = Vec::new();
     suite(&mut trials, "memory", None, || async { harness::memory::Memory::new() });
+    store_suite(&mut trials, "memory", None, harness::memory_outbox::open);
     suite(&mut trials, "sqlite", None, harness::sqlite::open);
     for server in [Server::Postgres15, Server::Postgres18] {
         suite(&mut trials, server.name(), Some(server), move || harness::postgres::open(server));
@@ -82,6 +83,20 @@ where
             server,
             move || async move { (case.run)(Arc::new(Floor(open().await))).await },
         ));
+    }
+}
+
+/// The outbox suite for one store, each case on an outbox of its own.
+fn store_suite<H, Open, Opening>(trials: &mut Vec<Trial>, store: &str, server: Option<Server>, open: Open)
+where
+    H: StoreHarness,
+    Open: Fn() -> Opening + Clone + Send + 'static,
+    Opening: Future<Output = H> + Send,
+{
+    for case in sendoff::testkit::store_suite::<H>() {
+        let open = open.clone();
+        let name = format!("{store}::outbox::{}", case.name);
+        trials.push(trial(name, server, move || async move { (case.run)(Arc::new(open().await)).await }));
     }
 }
 

@@ -6,7 +6,9 @@ use std::time::Instant;
 use super::config::{Claimed, WorkerConfig};
 use super::state::{InFlight, LaneState, Plan, State, Suspects, behind, diverted, give_up};
 use crate::event::Attempts;
-use crate::outbox::{Cause, Change, Due, Failure, Fetched, Hold, Lane, Place, Reason, Settlement, Token};
+use crate::outbox::{
+    Cause, Change, Due, Failure, Fetched, Hold, Lane, LaneFetch, Place, Reason, Settlement, Token,
+};
 
 /// What comes of a fetch.
 #[derive(Debug, Default)]
@@ -45,6 +47,7 @@ impl State {
         now: Instant,
     ) -> Admitted {
         self.note_suspects(plan, &rows);
+        let full = full_lanes(plan, &rows);
         let mut admission = Admission {
             plan,
             config,
@@ -64,6 +67,7 @@ impl State {
         let followed = admission.diverting.into_values().filter(|(_, is_followed)| !is_followed);
         admitted.moved.extend(followed.map(|(marker, _)| marker));
         admitted.calm = self.without_suspects();
+        self.reach_further(plan, full, &admitted);
         self.stats.claimed += admitted.handed.len() as u64;
         admitted
     }
@@ -80,9 +84,26 @@ impl State {
             }
             let Some(state) = self.lane(plan.tokens[&lane]) else { continue };
             if matches!(state.suspects, Suspects::Unknown) && plan.parked {
-                let positions =
-                    rows.iter().filter(|row| row.event.lane == lane).map(|row| row.event.position);
-                state.suspects = Suspects::Left(positions.collect());
+                let of_lane = rows.iter().filter(|row| row.event.lane == lane);
+                let left = of_lane.map(|row| (row.event.position, row.event.key.clone()));
+                state.suspects = Suspects::Left(left.collect());
+            }
+        }
+    }
+
+    /// Lanes of which a full page was read and nothing handed out, though there was room.
+    fn reach_further(&mut self, plan: &Plan, full: HashSet<Lane>, admitted: &Admitted) {
+        if admitted.handed.len() >= plan.room {
+            return;
+        }
+        let has_given = |lane: Lane| {
+            let handed = admitted.handed.iter().map(|claimed| claimed.event.lane);
+            handed.chain(admitted.moved.iter().map(|moved| moved.lane)).any(|given| given == lane)
+        };
+        for number in full.into_iter().filter(|lane| !has_given(*lane)) {
+            let Some(lane) = self.lane(plan.tokens[&number]) else { continue };
+            if !lane.is_taken_alone() && !lane.in_flight.is_empty() {
+                lane.reach_further();
             }
         }
     }
@@ -143,6 +164,9 @@ impl Admission<'_> {
         let run = row.event.key.clone().map(|key| (row.event.lane, key));
         match row.hold {
             Hold::Held => Some(behind(attempts)),
+            // Its time has come while others of its key are on their way: it takes its place among them. Passed over, it would
+            // close its key to them as well, for ever.
+            Hold::Draining if row.reason == Some(Reason::Delayed) => Some(behind(attempts)),
             Hold::Diverted => Some(diverted(attempts)),
             Hold::Free | Hold::Draining => {
                 let (_, is_followed) = self.diverting.get_mut(&run?)?;
@@ -223,6 +247,26 @@ impl Admission<'_> {
             Failure::new(Cause::Crash, format!("its worker was lost {crashes} times with this event in hand"))
         })
     }
+}
+
+/// Lanes that have more than was read of them.
+fn full_lanes(plan: &Plan, rows: &[Fetched]) -> HashSet<Lane> {
+    let mut read: HashMap<Lane, (u32, u64)> = HashMap::new();
+    let mut all = 0;
+    let mut last = None;
+    for row in rows.iter().filter(|row| row.place.is_hot()) {
+        let (count, bytes) = read.entry(row.event.lane).or_default();
+        *count += 1;
+        *bytes += row.event.payload.len() as u64;
+        all += 1;
+        last = Some(row.event.lane);
+    }
+    let is_cut = all >= plan.fetch.limit;
+    let is_full = |want: &&LaneFetch| {
+        let (count, bytes) = read.get(&want.lane).copied().unwrap_or_default();
+        count >= want.limit || bytes >= plan.fetch.bytes_per_lane || (is_cut && last == Some(want.lane))
+    };
+    plan.fetch.lanes.iter().filter(is_full).map(|want| want.lane).collect()
 }
 
 fn settlement(row: &Fetched, change: Change) -> Settlement {

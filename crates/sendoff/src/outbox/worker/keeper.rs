@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::Inner;
 use super::admit::accuse;
 use crate::error::StoreError;
-use crate::outbox::{FloorProbe, Flush, Lane, Token};
+use crate::outbox::{FloorProbe, Flush, Lane, Reason, Token};
 
 /// So many deleted rows make it worth finding a new floor.
 const FLOOR_WORTH: u64 = 500;
@@ -22,8 +22,11 @@ pub(super) struct Keeper {
 pub(super) async fn run(inner: Arc<Inner>, mut keeper: Keeper) {
     let tick = inner.config.tick();
     loop {
-        // Woken early when a lane that another worker waits for has become empty.
+        // Woken early when a lane that another worker waits for has become empty, and to end.
         let _ = tokio::time::timeout(tick, inner.lane_emptied.notified()).await;
+        if inner.state().ended {
+            return;
+        }
         let kept = keeper.tick(&inner).await;
         // Whoever cannot reach the store may have been given up by the others.
         inner.state().suspended = kept.is_err();
@@ -40,7 +43,9 @@ impl Keeper {
         inner.state().paused = census.paused;
         if !census.workers.contains(&inner.member.worker) {
             inner.store.join(&inner.member).await?;
-            return Ok(());
+            // Who lost its registration may have lost its lanes with it.
+            self.renewed = None;
+            return self.renew(inner).await;
         }
         self.renew(inner).await?;
         let rank = census.workers.iter().position(|worker| *worker == inner.member.worker).unwrap_or(0);
@@ -152,7 +157,9 @@ async fn settle_accused(inner: &Inner) -> Result<(), StoreError> {
     let accused: Vec<(Token, i64)> =
         inner.state().lanes.values().filter_map(|lane| Some((lane.token, lane.accused?))).collect();
     for (token, position) in accused {
-        let Some(found) = inner.store.find(&inner.member, token.lane, position).await? else {
+        let found = inner.store.find(&inner.member, token.lane, position).await?;
+        // What stands for a diverted key is no event: that one is dead.
+        let Some(found) = found.filter(|found| found.reason != Some(Reason::Diverted)) else {
             // It was settled before its worker was lost: the culprit is another.
             if let Some(lane) = inner.state().lane(token) {
                 lane.accused = None;

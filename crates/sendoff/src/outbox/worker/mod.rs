@@ -123,10 +123,17 @@ impl Worker {
             let mut state = inner.state();
             let admitted = fetched.map(|rows| state.admit(&plan, rows, config, Instant::now()));
             state.fetch_ended();
+            if admitted.is_err() && plan.parked {
+                state.poll_parked_in(Instant::now(), Duration::ZERO);
+            }
             admitted?
         };
         self.apply_moves(&admitted).await;
-        self.write_names(admitted).await
+        let mut handed = self.write_names(admitted).await;
+        // What was moved or written down may have shown that a lane was lost.
+        let mut state = inner.state();
+        handed.retain(|claimed| state.lane(claimed.token).is_some());
+        Ok(handed)
     }
 
     async fn fetch(&self, plan: &state::Plan) -> Result<Vec<Fetched>, StoreError> {
@@ -169,7 +176,7 @@ impl Worker {
         }
     }
 
-    async fn write_names(&self, admitted: Admitted) -> Result<Vec<Claimed>, StoreError> {
+    async fn write_names(&self, admitted: Admitted) -> Vec<Claimed> {
         let inner = &self.inner;
         let mut handed = admitted.handed;
         for (token, position) in admitted.to_name {
@@ -188,7 +195,7 @@ impl Worker {
                 }
             }
         }
-        Ok(handed)
+        handed
     }
 
     /// Says what became of events that were handed out.
@@ -224,13 +231,16 @@ impl Worker {
     ///
     /// # Errors
     /// As the store's; then the lanes go over when their leases end.
-    pub async fn stop(self, grace: Duration) -> Result<Stats, StoreError> {
+    pub async fn stop(mut self, grace: Duration) -> Result<Stats, StoreError> {
         self.inner.state().stopping = true;
         let until = Instant::now() + grace;
         while self.in_flight() > 0 && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        self.keeper.abort();
+        // A tick that is under way ends first: it may be taking lanes.
+        self.inner.state().ended = true;
+        self.inner.lane_emptied.notify_one();
+        let _ = (&mut self.keeper).await;
         self.inner.store.leave(&self.inner.member).await?;
         Ok(self.stats())
     }

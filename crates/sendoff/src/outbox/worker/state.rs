@@ -19,6 +19,12 @@ const CRASHES_CAREFUL: u32 = 2;
 /// A careful lane hands out one event, but must read past those it has to skip.
 const CAREFUL_PAGE: u32 = 100;
 
+/// How much further a lane is read at first if all that was read has to wait.
+const REACH_MIN: u32 = 200;
+
+/// How much further a lane is read at most: memory is bounded, and so is how far a key can look past another.
+const REACH_MAX: u32 = 10_000;
+
 /// An event in flight.
 #[derive(Debug)]
 pub(super) struct InFlight {
@@ -34,8 +40,8 @@ pub(super) enum Suspects {
     None,
     /// Not yet looked.
     Unknown,
-    /// These positions are left of those that were there.
-    Left(HashSet<i64>),
+    /// These positions are left of those that were there, with their keys.
+    Left(HashMap<i64, Option<String>>),
 }
 
 /// A lane that this worker has.
@@ -57,6 +63,8 @@ pub(super) struct LaneState {
     pub(super) busy_keys: HashMap<String, u32>,
     /// Rows deleted since the floor was raised.
     pub(super) gone: u64,
+    /// So many rows more are read: what was read last was all of keys that have to wait.
+    pub(super) reach: u32,
 }
 
 impl LaneState {
@@ -73,6 +81,7 @@ impl LaneState {
             in_flight: HashMap::new(),
             busy_keys: HashMap::new(),
             gone: 0,
+            reach: 0,
         }
     }
 
@@ -95,17 +104,23 @@ impl LaneState {
 
     fn end(&mut self, position: i64) {
         let Some(event) = self.in_flight.remove(&position) else { return };
-        if let Some(key) = event.key {
-            if let Some(count) = self.busy_keys.get_mut(&key) {
-                *count -= 1;
-                if *count == 0 {
-                    self.busy_keys.remove(&key);
-                }
+        if let Some(key) = event.key
+            && let Some(count) = self.busy_keys.get_mut(&key)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.busy_keys.remove(&key);
             }
         }
         if self.in_flight.is_empty() {
             self.solo = false;
+            self.reach = 0;
         }
+    }
+
+    /// Reads further: what one key has in the lane must not hold up the others.
+    pub(super) fn reach_further(&mut self) {
+        self.reach = (self.reach * 2).clamp(REACH_MIN, REACH_MAX);
     }
 
     /// Something that goes alone is in flight.
@@ -141,9 +156,13 @@ pub(super) struct State {
     /// The leases could not be kept the last time.
     pub(super) suspended: bool,
     pub(super) stopping: bool,
+    /// Its keeper is to end.
+    pub(super) ended: bool,
     pub(super) stats: Stats,
     rotation: usize,
     pub(super) parked_poll: Instant,
+    /// The last plan was for all lanes; the next is for those that have to be read further, if there are any.
+    was_wide: bool,
     fetching: bool,
     pub(super) recent: Recent,
 }
@@ -166,9 +185,11 @@ impl State {
             paused: false,
             suspended: false,
             stopping: false,
+            ended: false,
             stats: Stats::default(),
             rotation: 0,
             parked_poll: now,
+            was_wide: false,
             fetching: false,
             recent: Recent::default(),
         }
@@ -225,26 +246,42 @@ impl State {
         if room == 0 || lanes.is_empty() {
             return None;
         }
+        // In turn with the others, so that they have all of the limits.
+        let is_narrow = self.was_wide && lanes.iter().any(|lane| lane.reach > 0);
+        self.was_wide = !is_narrow;
+        if is_narrow {
+            lanes.retain(|lane| lane.reach > 0);
+        }
+        let reach = |lane: &LaneState| if is_narrow { lane.reach as usize } else { 0 };
         // Another lane comes first each time: the limit may end before the last one.
         self.rotation = (self.rotation + 1) % lanes.len();
         lanes.rotate_left(self.rotation);
-        let in_flight: usize = lanes.iter().map(|lane| lane.in_flight.len()).sum();
+        let passed_over: usize = lanes.iter().map(|lane| lane.in_flight.len() + reach(lane)).sum();
         let tokens = lanes.iter().map(|lane| (lane.token.lane, lane.token)).collect();
         let bytes_per_lane = (bytes / lanes.len() as u64).max(1);
         let fetches = lanes.iter().map(|lane| LaneFetch {
             lane: lane.token.lane,
             above: lane.floor,
-            limit: if lane.is_careful() { CAREFUL_PAGE } else { count(room + lane.in_flight.len()) },
+            limit: if lane.is_careful() {
+                CAREFUL_PAGE
+            } else {
+                count(room + lane.in_flight.len() + reach(lane))
+            },
         });
         let fetch = Fetch {
             target: target.to_owned(),
             lanes: fetches.collect(),
-            limit: count(room + in_flight),
+            limit: count(room + passed_over),
             bytes_per_lane,
         };
         self.fetching = true;
         self.recent = Recent::default();
-        Some(Plan { fetch, tokens, room, parked: now >= self.parked_poll })
+        let parked = now >= self.parked_poll;
+        if parked {
+            // Whatever is settled while this one is read may bring the next look forward.
+            self.parked_poll = now + PARKED_POLL;
+        }
+        Some(Plan { fetch, tokens, room, parked })
     }
 
     pub(super) fn fetch_ended(&mut self) {
@@ -258,7 +295,7 @@ impl State {
 
     pub(super) fn parked_polled(&mut self, now: Instant, next_due: Option<Duration>, found: bool) {
         let wait = if found { Duration::ZERO } else { next_due.unwrap_or(PARKED_POLL).min(PARKED_POLL) };
-        self.parked_poll = now + wait;
+        self.poll_parked_in(now, wait);
     }
 
     /// From what was decided to what is written. What is not in flight any more is counted as stale.
@@ -313,7 +350,7 @@ impl State {
         }
         settled.retain(|lane, positions| {
             let suspects = self.lanes.get(lane).map(|lane| &lane.suspects);
-            matches!(suspects, Some(Suspects::Left(left)) if left.is_subset(positions))
+            matches!(suspects, Some(Suspects::Left(left)) if left.keys().all(|left| positions.contains(left)))
         });
         settled.into_keys().collect()
     }
@@ -350,6 +387,8 @@ impl State {
         self.release(settlement.lane, settlement.position, settlement.key.as_deref());
         let wait = match &settlement.change {
             Change::Park { due: Due::In(wait), .. } => Some(*wait),
+            // How long that is, the store says with the next look.
+            Change::Park { due: Due::At(_), .. } => Some(Duration::ZERO),
             // What waited behind it may be due now.
             _ if settlement.place == Place::Parked => Some(Duration::ZERO),
             Change::Bury { diverts: true, .. } => Some(Duration::ZERO),
@@ -362,6 +401,10 @@ impl State {
         lane.gone += u64::from(settlement.place.is_hot());
         if let Suspects::Left(left) = &mut lane.suspects {
             left.remove(&settlement.position);
+            // What has to wait for it now was not what the worker was lost with.
+            let waits =
+                matches!(settlement.change, Change::Park { reason: Reason::Retry | Reason::Blocked, .. });
+            left.retain(|_, key| !waits || key.is_none() || *key != settlement.key);
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::tables::{At, DeadRow, Operation, ParkedRow, Tables, at};
+use super::tables::{At, DeadRow, Operation, ParkedRow, Tables, WorkerRow, at};
 use super::{MemoryOutbox, after, place_hot};
 use crate::claim::{Timestamp, Value};
 use crate::error::StoreError;
@@ -96,13 +96,14 @@ impl MemoryOutbox {
         if tables.paused.contains(&event.target) {
             return Explanation::TargetPaused;
         }
-        if tables.hold(row, now) != Hold::Free {
-            if let Some(first) = tables.first_of_key(event) {
-                return behind(first);
-            }
+        if tables.hold(row, now) != Hold::Free
+            && let Some(first) = tables.first_of_key(event)
+        {
+            return behind(first);
         }
         let Some(owner) = self.owner(event, tables, now) else {
-            let is_served = tables.workers.values().any(|worker| worker.target == event.target);
+            let is_live = |worker: &WorkerRow| worker.target == event.target && worker.until >= now;
+            let is_served = tables.workers.values().any(is_live);
             return if is_served {
                 Explanation::Unleased { lane: event.lane }
             } else {
@@ -161,14 +162,8 @@ impl Tables {
     fn move_marker(&mut self, target: &str, lane: Lane, key: &str, revived_up_to: i64, now: Timestamp) {
         let is_of_key =
             |event: &Event| event.target == target && event.lane == lane && event.key.as_deref() == Some(key);
-        let before = self.parked.len();
         self.parked
             .retain(|_, parked| !(parked.reason() == Reason::Diverted && is_of_key(&parked.row.event)));
-        let revived_marker =
-            self.parked.get(&(target.to_owned(), lane, revived_up_to)).is_some_and(|row| row.since == now);
-        if self.parked.len() == before && !revived_marker {
-            return;
-        }
         let above =
             self.dead.values().find(|dead| is_of_key(&dead.event) && dead.event.position > revived_up_to);
         let Some(above) = above.cloned() else { return };
@@ -361,10 +356,11 @@ impl Inspect for MemoryOutbox {
             }
         }
         for (at, key) in &dead {
-            let was_marked = tables.parked.get(at).is_some_and(|row| row.reason() == Reason::Diverted);
+            // Looked for before: the event may come back to where the marker of its key stands.
+            let is_diverted = key.as_ref().is_some_and(|key| tables.is_diverted(&at.0, at.1, key));
             tables.revive(at, now);
             if let Some(key) = key {
-                if was_marked || tables.parked.values().any(|row| row.reason() == Reason::Diverted) {
+                if is_diverted {
                     tables.move_marker(&at.0, at.1, key, at.2, now);
                 }
                 tables.promote(&at.0, at.1, key, now);
@@ -384,14 +380,14 @@ impl Inspect for MemoryOutbox {
         let (at, row, may_be_due) = match (hot, parked) {
             (Some((at, row)), _) => (at.clone(), place_hot(row.clone()), true),
             (None, Some((at, parked))) => {
-                (at.clone(), parked.row.clone(), parked.due_at.is_some_and(|due| due <= now))
+                (at.clone(), parked.row.clone(), tables.may_be_in_flight(parked, now))
             }
             (None, None) => return Ok(Cancelled::NoSuchEvent),
         };
-        if let Some(owner) = self.owner(&row.event, &tables, now).filter(|_| may_be_due) {
-            if let (Some(worker), false) = (owner.info.owner, owner.info.expired) {
-                return Ok(Cancelled::MayBeInFlight { worker });
-            }
+        if let Some(owner) = self.owner(&row.event, &tables, now).filter(|_| may_be_due)
+            && let (Some(worker), false) = (owner.info.owner, owner.info.expired)
+        {
+            return Ok(Cancelled::MayBeInFlight { worker });
         }
         tables.hot.remove(&at);
         tables.parked.remove(&at);

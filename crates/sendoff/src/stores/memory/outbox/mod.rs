@@ -196,7 +196,6 @@ impl Store for MemoryOutbox {
             let change = lane_spec()
                 .set("owner", Value::Null)
                 .set("lease_until", Value::Null)
-                .set("crashes", 0)
                 .set("named", Value::Null);
             self.under(&member.target, *token, change).await?;
         }
@@ -265,7 +264,11 @@ impl Store for MemoryOutbox {
     async fn find(&self, member: &Member, lane: Lane, position: i64) -> Result<Option<Fetched>, StoreError> {
         let tables = self.tables();
         let place = (member.target.clone(), lane, position);
-        let parked = || tables.parked.get(&place).map(|parked| parked.row.clone());
+        // What stands for a diverted key is no event.
+        let parked = || {
+            let parked = tables.parked.get(&place).filter(|parked| parked.reason() != Reason::Diverted);
+            parked.map(|parked| parked.row.clone())
+        };
         Ok(tables.hot.get(&place).cloned().or_else(parked))
     }
 

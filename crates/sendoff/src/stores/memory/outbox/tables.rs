@@ -130,6 +130,20 @@ impl Tables {
         }
     }
 
+    /// A marker stands for this key.
+    pub(super) fn is_diverted(&self, target: &str, lane: Lane, key: &str) -> bool {
+        self.holding(target, lane, key).any(|parked| parked.reason() == Reason::Diverted)
+    }
+
+    /// It is due, or waits behind one that is: runs are handed out together.
+    pub(super) fn may_be_in_flight(&self, parked: &ParkedRow, now: Timestamp) -> bool {
+        let is_due = |parked: &ParkedRow| parked.due_at.is_some_and(|due| due <= now);
+        let event = &parked.row.event;
+        let head = event.key.as_deref().filter(|_| parked.reason() == Reason::Behind);
+        let head = head.and_then(|key| self.holding(&event.target, event.lane, key).next());
+        is_due(parked) || head.is_some_and(is_due)
+    }
+
     /// Parked events that have a due time and are the first of their key.
     pub(super) fn heads<'a>(
         &'a self,
