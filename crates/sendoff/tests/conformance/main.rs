@@ -12,6 +12,10 @@ mod galera;
 mod harness;
 mod jobs;
 mod mariadb;
+mod outbox_faults;
+mod outbox_postgres;
+mod outbox_torture;
+mod outbox_worker;
 mod pgbouncer;
 mod postgres;
 mod processes;
@@ -26,6 +30,7 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 use sendoff::testkit::{ClaimHarness, Floor, StoreHarness, claim_suite};
 
+use self::harness::outbox::Path;
 use self::servers::Server;
 
 fn main() -> ExitCode {
@@ -33,11 +38,26 @@ fn main() -> ExitCode {
     if claimer::is_wanted() {
         return claimer::run();
     }
+    if outbox_worker::is_wanted() {
+        return outbox_worker::run();
+    }
     let arguments = Arguments::from_args();
     servers::report_missing();
     let mut trials = Vec::new();
     suite(&mut trials, "memory", None, || async { harness::memory::Memory::new() });
     store_suite(&mut trials, "memory", None, harness::memory_outbox::open);
+    for (word, path) in [("fast", Path::Fast), ("floor", Path::Floor)] {
+        let name = |store: &str| format!("{store}::{word}");
+        store_suite(&mut trials, &name("sqlite"), None, move || harness::outbox::sqlite(path));
+        for server in [Server::Postgres15, Server::Postgres18] {
+            let open = move || harness::outbox::postgres(server, path);
+            store_suite(&mut trials, &name(server.name()), Some(server), open);
+        }
+        let open = move || harness::outbox::mysql(Server::Mariadb, path);
+        store_suite(&mut trials, &name("mariadb"), Some(Server::Mariadb), open);
+    }
+    let open = move || harness::outbox::pgbouncer(Path::Fast);
+    store_suite(&mut trials, "pgbouncer", Some(Server::Pgbouncer), open);
     suite(&mut trials, "sqlite", None, harness::sqlite::open);
     for server in [Server::Postgres15, Server::Postgres18] {
         suite(&mut trials, server.name(), Some(server), move || harness::postgres::open(server));
@@ -56,6 +76,8 @@ fn main() -> ExitCode {
         mariadb::trials(),
         galera::trials(),
         processes::trials(),
+        outbox_faults::trials(),
+        outbox_postgres::trials(),
         examples::trials(),
     ] {
         trials.extend(more);

@@ -1,10 +1,9 @@
 //! Workers that are frozen, killed, misled by their clock, or killed by an event.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
-use sendoff::outbox::{Cause, EventState, Inspect, ListQuery, Outcome, Store, Worker, WorkerConfig};
+use sendoff::outbox::{Cause, EventState, Inspect, ListQuery, Outcome, Worker, WorkerConfig};
 use sendoff::testkit::{HostTransaction as _, StoreHarness};
 use sendoff::{DEFAULT_TARGET, NewEvent};
 

@@ -73,7 +73,9 @@ CREATE TABLE IF NOT EXISTS {parked} (
     PRIMARY KEY (target, lane, id),
     KEY by_due (target, lane, due_at),
     KEY by_key (target, lane, `key`, id),
-    UNIQUE KEY by_event_id (event_id)
+    KEY by_reason (target, reason, id),
+    -- Not unique: a host may use an id again once its event has left the event table.
+    KEY by_event_id (event_id)
 ) ENGINE = InnoDB;
 
 CREATE TABLE IF NOT EXISTS {dead} (
@@ -95,7 +97,7 @@ CREATE TABLE IF NOT EXISTS {dead} (
     PRIMARY KEY (target, id),
     KEY by_key (target, lane, `key`, id),
     KEY by_time (target, died_at),
-    UNIQUE KEY by_event_id (event_id)
+    KEY by_event_id (event_id)
 ) ENGINE = InnoDB;
 
 CREATE TABLE IF NOT EXISTS {published} (

@@ -83,7 +83,9 @@ CREATE TABLE IF NOT EXISTS {parked} (
 
 CREATE INDEX IF NOT EXISTS {parked_by_due} ON {parked} (target, lane, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS {parked_by_key} ON {parked} (target, lane, key, id);
-CREATE UNIQUE INDEX IF NOT EXISTS {parked_by_event_id} ON {parked} (event_id);
+CREATE INDEX IF NOT EXISTS {parked_by_reason} ON {parked} (target, reason, id);
+-- Not unique: a host may use an id again once its event has left the event table.
+CREATE INDEX IF NOT EXISTS {parked_by_event_id} ON {parked} (event_id);
 
 CREATE TABLE IF NOT EXISTS {dead} (
     target TEXT NOT NULL,
@@ -106,7 +108,7 @@ CREATE TABLE IF NOT EXISTS {dead} (
 
 CREATE INDEX IF NOT EXISTS {dead_by_key} ON {dead} (target, lane, key, id);
 CREATE INDEX IF NOT EXISTS {dead_by_time} ON {dead} (target, died_at);
-CREATE UNIQUE INDEX IF NOT EXISTS {dead_by_event_id} ON {dead} (event_id);
+CREATE INDEX IF NOT EXISTS {dead_by_event_id} ON {dead} (event_id);
 
 CREATE TABLE IF NOT EXISTS {published} (
     target TEXT NOT NULL,

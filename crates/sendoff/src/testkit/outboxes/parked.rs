@@ -12,7 +12,7 @@ use crate::outbox::{Change, Due, Hold, Outcome, Reason, Settled, Summary};
 use crate::testkit::StoreHarness;
 
 /// Long enough to be seen, short enough to wait for.
-const PAUSE: Duration = Duration::from_millis(150);
+const PAUSE: Duration = Duration::from_secs(1);
 
 fn retry(after: Duration) -> Change {
     let attempts = Attempts { failures: 1, crashes: 0 };

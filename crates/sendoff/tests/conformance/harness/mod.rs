@@ -45,6 +45,7 @@ macro_rules! bind {
 
 pub(crate) mod memory;
 pub(crate) mod memory_outbox;
+pub(crate) mod outbox;
 pub(crate) mod mysql;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;

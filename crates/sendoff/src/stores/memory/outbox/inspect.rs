@@ -1,11 +1,11 @@
 //! The operator's view of an outbox in memory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::tables::{At, DeadRow, Operation, ParkedRow, Tables, WorkerRow, at};
+use super::tables::{At, DeadRow, Operation, ParkedRow, Tables, at, marker};
 use super::{MemoryOutbox, after, place_hot};
 use crate::claim::{Timestamp, Value};
 use crate::error::StoreError;
@@ -66,7 +66,7 @@ impl MemoryOutbox {
         let is_targets = |event: &Event| event.target == target;
         let hot = tables.hot.values().filter(|row| is_targets(&row.event)).map(|row| {
             let state = self.hot_state(&row.event, tables, now);
-            listed(&row.event, state)
+            Listed { due_at: row.later.filter(|later| *later > now), ..listed(&row.event, state) }
         });
         let parked = tables.parked.values().filter(|parked| is_targets(&parked.row.event));
         let parked = parked.filter(|parked| parked.reason() != Reason::Diverted).map(show_parked);
@@ -79,13 +79,18 @@ impl MemoryOutbox {
         all
     }
 
-    fn targets(tables: &Tables) -> BTreeSet<String> {
+    fn targets(&self, tables: &Tables) -> BTreeSet<String> {
         let hot = tables.hot.keys().map(|at| &at.0);
         let parked = tables.parked.keys().map(|at| &at.0);
         let dead = tables.dead.keys().map(|at| &at.0);
         let published = tables.published.keys().map(|at| &at.0);
-        let workers = tables.workers.values().map(|worker| &worker.target);
-        hot.chain(parked).chain(dead).chain(published).chain(workers).chain(&tables.paused).cloned().collect()
+        let written = hot.chain(parked).chain(dead).chain(published).chain(&tables.paused).cloned();
+        let lanes = self.lanes.rows();
+        let worked_on = lanes.iter().filter_map(|row| match row.get("target") {
+            Some(Value::Text(target)) => Some(target.clone()),
+            _ => None,
+        });
+        written.chain(worked_on).collect()
     }
 
     fn explain_hot(&self, row: &Fetched, tables: &Tables, now: Timestamp) -> Explanation {
@@ -96,14 +101,12 @@ impl MemoryOutbox {
         if tables.paused.contains(&event.target) {
             return Explanation::TargetPaused;
         }
-        if tables.hold(row, now) != Hold::Free
-            && let Some(first) = tables.first_of_key(event)
-        {
+        if let Some(first) = tables.first_of_key(event) {
             return behind(first);
         }
         let Some(owner) = self.owner(event, tables, now) else {
-            let is_live = |worker: &WorkerRow| worker.target == event.target && worker.until >= now;
-            let is_served = tables.workers.values().any(is_live);
+            let is_served =
+                tables.workers.values().any(|worker| worker.target == event.target && worker.until >= now);
             return if is_served {
                 Explanation::Unleased { lane: event.lane }
             } else {
@@ -124,16 +127,9 @@ impl MemoryOutbox {
 }
 
 impl Tables {
-    fn first_of_key(&self, event: &Event) -> Option<&Event> {
-        self.parked
-            .values()
-            .map(|parked| &parked.row)
-            .find(|row| {
-                row.reason != Some(Reason::Delayed)
-                    && row.event.target == event.target
-                    && row.event.key == event.key
-            })
-            .map(|row| &row.event)
+    fn first_of_key<'a>(&'a self, event: &'a Event) -> Option<&'a Event> {
+        let key = event.key.as_deref()?;
+        Some(&self.holding(&event.target, event.lane, key).next()?.row.event)
     }
 
     fn record(&mut self, at: Timestamp, by: &str, what: String, count: u64) {
@@ -158,27 +154,74 @@ impl Tables {
         self.parked.insert(at.clone(), ParkedRow { row, due_at, failure: Some(dead.failure), since: now });
     }
 
-    /// A diverted key of which dead letters came back: what is dead above them still diverts it.
-    fn move_marker(&mut self, target: &str, lane: Lane, key: &str, revived_up_to: i64, now: Timestamp) {
+    /// Takes away the markers of a key; the position of the first.
+    fn unmark(&mut self, target: &str, lane: Lane, key: &str) -> Option<i64> {
+        let is_marker = |parked: &&ParkedRow| parked.reason() == Reason::Diverted;
+        let markers = self.holding(target, lane, key).filter(is_marker);
+        let positions: Vec<i64> = markers.map(|marker| marker.row.event.position).collect();
+        for position in &positions {
+            self.parked.remove(&(target.to_owned(), lane, *position));
+        }
+        positions.first().copied()
+    }
+
+    /// The first dead one of a key above a position diverts it, if there is one.
+    fn mark_next(&mut self, target: &str, lane: Lane, key: &str, above: i64, now: Timestamp) {
         let is_of_key =
             |event: &Event| event.target == target && event.lane == lane && event.key.as_deref() == Some(key);
-        self.parked
-            .retain(|_, parked| !(parked.reason() == Reason::Diverted && is_of_key(&parked.row.event)));
-        let above =
-            self.dead.values().find(|dead| is_of_key(&dead.event) && dead.event.position > revived_up_to);
-        let Some(above) = above.cloned() else { return };
-        let mut event = above.event;
-        event.payload = Vec::new();
+        let next = self.dead.values().find(|dead| is_of_key(&dead.event) && dead.event.position > above);
+        let Some(DeadRow { event, failure, .. }) = next.cloned() else { return };
         let at = at(&event);
         let row = Fetched {
             event,
             place: Place::Parked,
             hold: Hold::Free,
             later: None,
-            reason: Some(Reason::Diverted),
+            reason: None,
             corrupt: None,
         };
-        self.parked.insert(at, ParkedRow { row, due_at: None, failure: Some(above.failure), since: now });
+        self.parked.insert(at, marker(&row, &failure, now));
+    }
+
+    /// Brings dead letters back, in the order of their positions.
+    fn revive_all(&mut self, dead: &[(At, Option<String>)], now: Timestamp) {
+        let mut keys: BTreeMap<(&str, Lane, &str), i64> = BTreeMap::new();
+        for (at, key) in dead {
+            if let Some(key) = key {
+                keys.insert((&at.0, at.1, key), at.2);
+            }
+        }
+        // A marker stands where its event comes back to: it goes first.
+        let marked: Vec<bool> =
+            keys.keys().map(|(target, lane, key)| self.unmark(target, *lane, key).is_some()).collect();
+        for (at, _) in dead {
+            self.revive(at, now);
+        }
+        for (((target, lane, key), highest), was_marked) in keys.into_iter().zip(marked) {
+            if was_marked {
+                self.mark_next(target, lane, key, highest, now);
+            }
+            self.promote(target, lane, key, now);
+        }
+    }
+
+    /// Deletes a dead letter. If it diverted its key, the next dead one does; if there is none, the key goes on.
+    fn purge_dead(&mut self, at: &At, now: Timestamp) {
+        let marks = self.parked.get(at).is_some_and(|parked| parked.reason() == Reason::Diverted);
+        let Some(dead) = self.dead.remove(at) else { return };
+        if let (true, Some(key)) = (marks, dead.event.key) {
+            let first = self.unmark(&at.0, at.1, &key).unwrap_or(at.2);
+            self.mark_next(&at.0, at.1, &key, first - 1, now);
+            self.promote(&at.0, at.1, &key, now);
+        }
+    }
+
+    /// Whether the owner of its lane may have a parked event in hand: what waits behind one that is due is handed out together with it.
+    fn may_be_in_hand(&self, parked: &ParkedRow, now: Timestamp) -> bool {
+        let is_due = |parked: &ParkedRow| parked.due_at.is_some_and(|due| due <= now);
+        let event = &parked.row.event;
+        let head = event.key.as_deref().and_then(|key| self.holding(&event.target, event.lane, key).next());
+        is_due(parked) || (parked.reason() == Reason::Behind && head.is_some_and(is_due))
     }
 }
 
@@ -227,9 +270,12 @@ impl Inspect for MemoryOutbox {
     async fn counts(&self) -> Result<Counts, StoreError> {
         let now = self.now();
         let tables = self.tables();
-        let targets = Self::targets(&tables).into_iter().map(|target| {
+        let targets = self.targets(&tables).into_iter().map(|target| {
             let all = self.all(&target, &tables, now);
-            let of = |state| all.iter().filter(|listed| listed.state == state).count() as u64;
+            let of = |state| {
+                let count = all.iter().filter(|listed| listed.state == state).count() as u64;
+                count.min(COUNT_MAX)
+            };
             let is_open =
                 |listed: &&Listed| !matches!(listed.state, EventState::Dead | EventState::Published);
             let oldest = all.iter().filter(is_open).map(|listed| listed.event.created_at).min();
@@ -260,8 +306,16 @@ impl Inspect for MemoryOutbox {
     async fn get(&self, id: EventId) -> Result<Option<Listed>, StoreError> {
         let now = self.now();
         let tables = self.tables();
-        let all = Self::targets(&tables).into_iter().flat_map(|target| self.all(&target, &tables, now));
-        Ok(all.into_iter().find(|listed| listed.event.event_id == id))
+        let all = self.targets(&tables).into_iter().flat_map(|target| self.all(&target, &tables, now));
+        // Where a host has used an id again, the one that is furthest from its end.
+        Ok(all.filter(|listed| listed.event.event_id == id).min_by_key(|listed| {
+            let rank = match listed.state {
+                EventState::Dead => 2,
+                EventState::Published => 3,
+                _ => i32::from(listed.reason.is_some()),
+            };
+            (rank, listed.event.position)
+        }))
     }
 
     async fn explain(&self, id: EventId) -> Result<Explanation, StoreError> {
@@ -306,7 +360,7 @@ impl Inspect for MemoryOutbox {
             let event = &parked.row.event;
             let known = keys.iter_mut().find(|info| event.key.is_some() && info.key == event.key);
             if let (Some(info), true) = (known, parked.reason() != Reason::Delayed) {
-                info.behind += 1;
+                info.behind += u64::from(parked.reason() != Reason::Diverted);
             } else if parked.reason() != Reason::Delayed {
                 keys.push(KeyInfo {
                     lane: event.lane,
@@ -355,17 +409,7 @@ impl Inspect for MemoryOutbox {
                 row.due_at = Some(now);
             }
         }
-        for (at, key) in &dead {
-            // Looked for before: the event may come back to where the marker of its key stands.
-            let is_diverted = key.as_ref().is_some_and(|key| tables.is_diverted(&at.0, at.1, key));
-            tables.revive(at, now);
-            if let Some(key) = key {
-                if is_diverted {
-                    tables.move_marker(&at.0, at.1, key, at.2, now);
-                }
-                tables.promote(&at.0, at.1, key, now);
-            }
-        }
+        tables.revive_all(&dead, now);
         let what = format!("redrive {}", redrive.selection);
         tables.record(now, &redrive.by, what, redriven.dead + redriven.parked);
         Ok(redriven)
@@ -380,13 +424,12 @@ impl Inspect for MemoryOutbox {
         let (at, row, may_be_due) = match (hot, parked) {
             (Some((at, row)), _) => (at.clone(), place_hot(row.clone()), true),
             (None, Some((at, parked))) => {
-                (at.clone(), parked.row.clone(), tables.may_be_in_flight(parked, now))
+                (at.clone(), parked.row.clone(), tables.may_be_in_hand(parked, now))
             }
             (None, None) => return Ok(Cancelled::NoSuchEvent),
         };
-        if let Some(owner) = self.owner(&row.event, &tables, now).filter(|_| may_be_due)
-            && let (Some(worker), false) = (owner.info.owner, owner.info.expired)
-        {
+        let owner = self.owner(&row.event, &tables, now).filter(|owner| may_be_due && !owner.info.expired);
+        if let Some(worker) = owner.and_then(|owner| owner.info.owner) {
             return Ok(Cancelled::MayBeInFlight { worker });
         }
         tables.hot.remove(&at);
@@ -401,23 +444,23 @@ impl Inspect for MemoryOutbox {
     async fn purge(&self, purge: &Purge, batch: u32) -> Result<u64, StoreError> {
         let now = self.now();
         let mut tables = self.tables();
-        let old: Vec<At> = match purge {
+        let (mut old, limit): (Vec<(Timestamp, At)>, _) = match purge {
             Purge::Published { target, older_than } => {
-                let limit = before(now, *older_than);
-                let old =
-                    tables.published.iter().filter(|(at, (_, since))| at.0 == *target && *since < limit);
-                old.map(|(at, _)| at.clone()).take(batch as usize).collect()
+                let of_target = tables.published.iter().filter(|(at, _)| at.0 == *target);
+                (of_target.map(|(at, (_, since))| (*since, at.clone())).collect(), before(now, *older_than))
             }
             Purge::Dead { target, older_than } => {
-                let limit = before(now, *older_than);
-                let old = tables.dead.iter().filter(|(at, dead)| at.0 == *target && dead.since < limit);
-                old.map(|(at, _)| at.clone()).take(batch as usize).collect()
+                let of_target = tables.dead.iter().filter(|(at, _)| at.0 == *target);
+                (of_target.map(|(at, dead)| (dead.since, at.clone())).collect(), before(now, *older_than))
             }
         };
-        for at in &old {
+        old.retain(|(since, _)| *since < limit);
+        old.sort_by_key(|(since, at)| (*since, at.2));
+        old.truncate(batch as usize);
+        for (_, at) in &old {
             match purge {
                 Purge::Published { .. } => drop(tables.published.remove(at)),
-                Purge::Dead { .. } => drop(tables.dead.remove(at)),
+                Purge::Dead { .. } => tables.purge_dead(at, now),
             }
         }
         Ok(old.len() as u64)

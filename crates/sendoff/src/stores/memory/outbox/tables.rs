@@ -111,7 +111,12 @@ impl Tables {
     }
 
     /// The parked events of a key that hold it up, in order.
-    fn holding<'a>(&'a self, target: &str, lane: Lane, key: &'a str) -> impl Iterator<Item = &'a ParkedRow> {
+    pub(super) fn holding<'a>(
+        &'a self,
+        target: &str,
+        lane: Lane,
+        key: &'a str,
+    ) -> impl Iterator<Item = &'a ParkedRow> {
         self.parked_of(target, lane).filter(move |parked| {
             parked.reason() != Reason::Delayed && parked.row.event.key.as_deref() == Some(key)
         })
@@ -128,20 +133,6 @@ impl Tables {
             (_, Some(due)) if due <= now => Hold::Draining,
             _ => Hold::Held,
         }
-    }
-
-    /// A marker stands for this key.
-    pub(super) fn is_diverted(&self, target: &str, lane: Lane, key: &str) -> bool {
-        self.holding(target, lane, key).any(|parked| parked.reason() == Reason::Diverted)
-    }
-
-    /// It is due, or waits behind one that is: runs are handed out together.
-    pub(super) fn may_be_in_flight(&self, parked: &ParkedRow, now: Timestamp) -> bool {
-        let is_due = |parked: &ParkedRow| parked.due_at.is_some_and(|due| due <= now);
-        let event = &parked.row.event;
-        let head = event.key.as_deref().filter(|_| parked.reason() == Reason::Behind);
-        let head = head.and_then(|key| self.holding(&event.target, event.lane, key).next());
-        is_due(parked) || head.is_some_and(is_due)
     }
 
     /// Parked events that have a due time and are the first of their key.
@@ -161,13 +152,16 @@ impl Tables {
         })
     }
 
-    /// What waits behind this head of its key, in order, up to the next one that has a due time of its own.
+    /// What waits behind this head of its key, in order, up to the next one that has a due time of its own. A marker takes all of its key along,
+    /// but for other markers.
     pub(super) fn behind<'a>(&'a self, head: &'a Fetched) -> impl Iterator<Item = &'a Fetched> {
         let key = head.event.key.as_deref();
+        let is_marker = head.reason == Some(Reason::Diverted);
         key.into_iter()
             .flat_map(|key| self.holding(&head.event.target, head.event.lane, key))
             .filter(|parked| parked.row.event.position > head.event.position)
-            .take_while(|parked| parked.reason() == Reason::Behind)
+            .filter(move |parked| !is_marker || parked.reason() != Reason::Diverted)
+            .take_while(move |parked| is_marker || parked.reason() == Reason::Behind)
             .map(|parked| &parked.row)
     }
 
@@ -183,6 +177,8 @@ impl Tables {
         match &settlement.change {
             Change::Publish => {
                 if self.keep_published {
+                    // As in the SQL stores, whose history has no columns for them.
+                    row.event.attempts = Attempts::default();
                     self.published.insert(at, (row.event, now));
                 }
             }
@@ -224,7 +220,7 @@ impl Tables {
 }
 
 /// What stands for a diverted key among the parked: the event's place, without its content.
-fn marker(row: &Fetched, failure: &Failure, now: Timestamp) -> ParkedRow {
+pub(super) fn marker(row: &Fetched, failure: &Failure, now: Timestamp) -> ParkedRow {
     let mut row = row.clone();
     row.reason = Some(Reason::Diverted);
     row.event.payload = Vec::new();

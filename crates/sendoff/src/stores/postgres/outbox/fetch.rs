@@ -51,9 +51,9 @@ impl PostgresOutbox {
             fetched.push(read);
         }
         if large.is_empty() {
-            return Ok(fetched);
+            return Ok(within_bytes(want, fetched));
         }
-        self.add_large(want, fetched, &large).await
+        Ok(within_bytes(want, self.add_large(want, fetched, &large).await?))
     }
 
     /// How many of the server's buffers this fetch touches: its true cost, whatever else the machine does. Reads, and hands out nothing.
@@ -131,6 +131,18 @@ impl PostgresOutbox {
         });
         Ok(fetched)
     }
+}
+
+/// No lane goes on once it has given enough bytes.
+fn within_bytes(want: &Fetch, mut fetched: Vec<Fetched>) -> Vec<Fetched> {
+    let mut given: HashMap<Lane, u64> = HashMap::new();
+    fetched.retain(|row| {
+        let so_far = given.entry(row.event.lane).or_default();
+        let stays = *so_far < want.bytes_per_lane;
+        *so_far = so_far.saturating_add(row.event.payload.len() as u64);
+        stays
+    });
+    fetched
 }
 
 pub(super) fn small(lane: Lane) -> i16 {

@@ -2,9 +2,17 @@
 //!
 //! What a dialect can do better it overrides; this is the floor, and correct everywhere.
 
+mod cancel;
+mod counts;
 mod enqueue;
+mod explain;
+mod inspect;
+mod listing;
 mod migrate;
 mod names;
+mod operate;
+mod purge;
+mod redrive;
 mod rows;
 mod settle;
 mod store;

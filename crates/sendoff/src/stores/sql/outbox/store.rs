@@ -248,9 +248,14 @@ impl<D: SqlDatabase> Store for SqlOutbox<D> {
                         && row.event.key == head.event.key
                         && row.event.position > head.event.position
                 });
-                events.extend(of_key.take_while(|row| row.reason == Some(Reason::Behind)).cloned());
+                // A marker that has come up takes all of its key along, but for other markers.
+                let is_marker = head.reason == Some(Reason::Diverted);
+                let follows = |row: &&Fetched| is_marker || row.reason == Some(Reason::Behind);
+                let of_key = of_key.filter(|row| !is_marker || row.reason != Some(Reason::Diverted));
+                events.extend(of_key.take_while(follows).cloned());
             }
         }
+        events.truncate(want.limit as usize);
         let next_due = self.next_due(want).await?;
         Ok(ParkedFetch { events, next_due })
     }

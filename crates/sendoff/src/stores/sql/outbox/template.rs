@@ -26,6 +26,8 @@ pub(crate) enum Arg {
     Moment(Timestamp),
     /// A part of the statement itself, written by us.
     Sql(&'static str),
+    /// Statements of one kind, joined by UNION ALL.
+    Union(&'static str, Vec<Vec<(&'static str, Arg)>>),
 }
 
 impl From<i64> for Arg {
@@ -115,24 +117,35 @@ impl Templates {
     }
 
     /// Fills several of one kind and joins them, each as it is, for one trip.
-    pub(crate) fn union<'a>(
+    pub(crate) fn union(
         &self,
         template: &'static str,
         parts: impl IntoIterator<Item = Vec<(&'static str, Arg)>>,
     ) -> Result<Statement, StoreError> {
+        let mut statement = Statement { sql: String::new(), binds: Vec::new() };
+        for (index, args) in parts.into_iter().enumerate() {
+            self.append_part(&mut statement, template, &args, index)?;
+        }
+        Ok(statement)
+    }
+
+    fn append_part(
+        &self,
+        to: &mut Statement,
+        template: &'static str,
+        args: Args<'_>,
+        index: usize,
+    ) -> Result<(), StoreError> {
         // SQLite takes no parentheses around the parts of a union, and no LIMIT in them without.
         let (open, close) =
             if self.dialect == Dialect::Sqlite { ("SELECT * FROM (\n", "\n)") } else { ("(\n", "\n)") };
-        let mut statement = Statement { sql: String::new(), binds: Vec::new() };
-        for (index, args) in parts.into_iter().enumerate() {
-            if index > 0 {
-                statement.sql.push_str("\nUNION ALL\n");
-            }
-            statement.sql.push_str(open);
-            self.append(&mut statement, template, &args)?;
-            statement.sql.push_str(close);
+        if index > 0 {
+            to.sql.push_str("\nUNION ALL\n");
         }
-        Ok(statement)
+        to.sql.push_str(open);
+        self.append(to, template, args)?;
+        to.sql.push_str(close);
+        Ok(())
     }
 
     fn append(&self, to: &mut Statement, template: &'static str, args: Args<'_>) -> Result<(), StoreError> {
@@ -184,6 +197,8 @@ impl Templates {
             "now" => self.dialect.now(&self.moment_kind(), None),
             "key" => if mysql { "`key`" } else { "\"key\"" }.to_owned(),
             "force_by_lane" => if mysql { "FORCE INDEX (by_lane)" } else { "" }.to_owned(),
+            "force_by_key" => if mysql { "FORCE INDEX (by_key)" } else { "" }.to_owned(),
+            "force_by_reason" => if mysql { "FORCE INDEX (by_reason)" } else { "" }.to_owned(),
             "insert_if_new" => match self.dialect {
                 Dialect::Postgres => "INSERT INTO",
                 Dialect::Sqlite => "INSERT OR IGNORE INTO",
@@ -194,7 +209,7 @@ impl Templates {
                 if self.dialect == Dialect::Postgres { "ON CONFLICT DO NOTHING" } else { "" }.to_owned()
             }
             // By the primary key and nothing else: a scan would lock, or wait for, rows of others.
-            "delete_from_event" | "delete_from_parked" => {
+            "delete_from_event" | "delete_from_parked" | "delete_from_dead" | "delete_from_published" => {
                 let table = hole.trim_start_matches("delete_from_");
                 let quoted = self.names.quoted(self.dialect, table)?;
                 let alias = &table[..1];
@@ -244,6 +259,11 @@ impl Templates {
                 self.bind(to, &bind);
             }
             Arg::Sql(text) => to.sql.push_str(text),
+            Arg::Union(template, parts) => {
+                for (index, args) in parts.iter().enumerate() {
+                    self.append_part(to, template, args, index)?;
+                }
+            }
         }
         Ok(())
     }

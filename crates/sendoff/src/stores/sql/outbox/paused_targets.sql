@@ -1,0 +1,1 @@
+SELECT m.name FROM {meta} AS m WHERE m.name LIKE 'paused:%'

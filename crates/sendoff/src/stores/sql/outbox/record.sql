@@ -1,0 +1,1 @@
+INSERT INTO {operation} (at, operator, what, events) VALUES ({now}, {:by}, {:what}, {:events})
