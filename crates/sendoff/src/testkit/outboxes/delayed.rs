@@ -19,7 +19,7 @@ fn ahead(time: Duration) -> Timestamp {
 pub(crate) async fn a_delayed_event_comes_when_it_is_time_and_its_key_does_not_wait<H: StoreHarness>(
     harness: Arc<H>,
 ) {
-    let at = ahead(Duration::from_millis(700));
+    let at = ahead(Duration::from_millis(1_500));
     enqueue(&*harness, &[event("a", "later").deliver_at(at), loose("later").deliver_at(at)]).await;
     enqueue(&*harness, &numbered("a", 2)).await;
     let worker = worker(&*harness).await;
