@@ -60,12 +60,14 @@ fn owning<H: StoreHarness>() -> Vec<Case<H>> {
         share::a_worker_keeps_its_leases_for_as_long_as_it_lives,
         share::a_worker_that_stops_leaves_nothing_behind,
         share::a_stop_waits_for_what_is_in_flight,
+        share::what_is_not_settled_within_the_grace_is_delivered_again,
         fence::a_stale_token_settles_nothing,
         fence::a_stale_token_settles_no_parked_event,
         fence::the_lease_of_a_lost_owner_is_as_stale,
         fence::the_successors_result_stands,
         fence::one_stale_lane_holds_up_no_other,
         fence::a_worker_that_lost_its_lanes_is_told_so,
+        fence::the_deadline_lies_within_the_lease,
         fence::nothing_is_handed_out_past_the_deadline,
     ]
 }

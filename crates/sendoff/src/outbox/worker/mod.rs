@@ -34,7 +34,8 @@ use crate::outbox::{Fetched, Flush, Lane, Member, Store, WorkerId};
 #[derive(Debug)]
 pub struct Worker {
     inner: Arc<Inner>,
-    keeper: JoinHandle<()>,
+    /// None once it has been stopped.
+    keeper: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
@@ -83,7 +84,7 @@ impl Worker {
         let mut first = Keeper::default();
         first.tick(&inner).await?;
         let keeper = tokio::spawn(keeper::run(Arc::clone(&inner), first));
-        Ok(Self { inner, keeper })
+        Ok(Self { inner, keeper: Mutex::new(Some(keeper)) })
     }
 
     /// What this worker is known by.
@@ -231,8 +232,10 @@ impl Worker {
     ///
     /// # Errors
     /// As the store's; then the lanes go over when their leases end.
-    pub async fn stop(mut self, grace: Duration) -> Result<Stats, StoreError> {
+    pub async fn stop(&self, grace: Duration) -> Result<Stats, StoreError> {
         self.inner.state().stopping = true;
+        // A claim that is under way ends first: it may be handing out.
+        drop(self.inner.fetching.lock().await);
         let until = Instant::now() + grace;
         while self.in_flight() > 0 && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -240,15 +243,27 @@ impl Worker {
         // A tick that is under way ends first: it may be taking lanes.
         self.inner.state().ended = true;
         self.inner.lane_emptied.notify_one();
-        let _ = (&mut self.keeper).await;
+        if let Some(keeper) = self.take_keeper() {
+            let _ = keeper.await;
+        }
         self.inner.store.leave(&self.inner.member).await?;
         Ok(self.stats())
+    }
+
+    fn take_keeper(&self) -> Option<JoinHandle<()>> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
+<<<<<<< ours
         self.keeper.abort();
         self.inner.store.abandon(self.inner.member.worker);
+=======
+        if let Some(keeper) = self.take_keeper() {
+            keeper.abort();
+        }
+>>>>>>> theirs
     }
 }

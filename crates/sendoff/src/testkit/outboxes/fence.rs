@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::wrapped::Wrapped;
 use super::{
     HOUR, LONG, Owner, SHORT, claim, deliver, enqueue, event, events, failure, nothing_more, numbered,
     settle, start, texts,
@@ -159,14 +160,32 @@ pub(crate) async fn a_worker_that_lost_its_lanes_is_told_so<H: StoreHarness>(har
     }
 }
 
-/// After its deadline a worker hands out nothing: by then the lane may be another's.
+/// Most of the lease is there to publish in, and it ends before the lease does.
+pub(crate) async fn the_deadline_lies_within_the_lease<H: StoreHarness>(harness: Arc<H>) {
+    enqueue(&*harness, &numbered("a", 1)).await;
+    let began = Instant::now();
+    let worker = super::worker(&*harness).await;
+    let claimed = claim(&worker, 1).await;
+    assert!(claimed[0].deadline > began + LONG / 2, "too short to publish in");
+    assert!(claimed[0].deadline < Instant::now() + LONG, "by then the lane may be another's");
+}
+
+/// By then the lane may be another's; whether it is, a worker that cannot renew does not know.
 pub(crate) async fn nothing_is_handed_out_past_the_deadline<H: StoreHarness>(harness: Arc<H>) {
     enqueue(&*harness, &numbered("a", 2)).await;
-    let worker = start(harness.store(), |config| config.run = 1).await;
-    let began = std::time::Instant::now();
+    let store = Wrapped::new(harness.store());
+    let worker = start(store.clone(), |config| {
+        config.run = 1;
+        config.lease = Duration::from_millis(600);
+    })
+    .await;
     let claimed = claim(&worker, 1).await;
-    assert!(claimed[0].deadline > began + LONG / 2, "most of the lease is there to publish in");
-    assert!(claimed[0].deadline < std::time::Instant::now() + LONG, "it ends before the lease does");
+    store.faults.lock().unwrap().renew = u32::MAX;
     settle(&worker, &claimed, &Outcome::Published).await;
-    deliver(&worker, 1).await;
+    // One renewal may have been under way when they began to fail.
+    let over = Instant::now() + Duration::from_millis(600);
+    tokio::time::sleep_until(over.into()).await;
+    nothing_more(&worker).await;
+    store.faults.lock().unwrap().renew = 0;
+    assert_eq!(texts(&deliver(&worker, 1).await), ["a2"], "it goes on when it can renew again");
 }

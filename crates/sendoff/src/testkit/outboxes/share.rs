@@ -142,16 +142,43 @@ pub(crate) async fn a_worker_that_stops_leaves_nothing_behind<H: StoreHarness>(h
     assert_eq!(census.workers, [owner.member.worker], "a worker that stopped is registered");
 }
 
-/// Stop waits for what is in flight.
 pub(crate) async fn a_stop_waits_for_what_is_in_flight<H: StoreHarness>(harness: Arc<H>) {
+    let events = [loose("one"), loose("two")];
+    enqueue(&*harness, &events).await;
+    let worker = Arc::new(worker(&*harness).await);
+    let claimed = claim(&worker, 2).await;
+    let stopping = tokio::spawn({
+        let worker = Arc::clone(&worker);
+        async move { worker.stop(Duration::from_secs(10)).await.unwrap() }
+    });
+    enqueue(&*harness, &events).await;
+    until("a worker that stops hands out nothing more", || async {
+        let more = worker.claim(10).await.unwrap();
+        settle(&worker, &more, &Outcome::Release).await;
+        more.is_empty()
+    })
+    .await;
+    settle(&worker, &claimed[..1], &Outcome::Published).await;
+    assert!(!stopping.is_finished(), "it went with an event in flight");
+    let summary = settle(&worker, &claimed[1..], &Outcome::Published).await;
+    assert_eq!((summary.applied, summary.stale), (1, 0), "its lanes are its own until all is settled");
+    assert_eq!(stopping.await.unwrap().applied, 2);
+    let next = super::worker(&*harness).await;
+    deliver(&next, 2).await;
+}
+
+pub(crate) async fn what_is_not_settled_within_the_grace_is_delivered_again<H: StoreHarness>(
+    harness: Arc<H>,
+) {
     enqueue(&*harness, &[loose("one"), loose("two")]).await;
     let worker = worker(&*harness).await;
     let claimed = claim(&worker, 2).await;
-    // Nobody settles: when its grace is over it goes, and others deliver what it had.
     let stats = worker.stop(Duration::from_millis(50)).await.unwrap();
     assert_eq!((stats.claimed, stats.applied), (2, 0));
     let next = super::worker(&*harness).await;
     let again = claim(&next, 2).await;
     assert!(again.iter().zip(&claimed).all(|(again, before)| again.token.epoch > before.token.epoch));
+    let summary = settle(&worker, &claimed, &Outcome::Published).await;
+    assert_eq!((summary.applied, summary.stale), (0, 2), "what it says now comes too late");
     settle(&next, &again, &Outcome::Published).await;
 }

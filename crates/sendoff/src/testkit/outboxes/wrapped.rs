@@ -33,6 +33,7 @@ pub(super) struct Faults {
     pub(super) settle_after: u32,
     pub(super) fetch: u32,
     pub(super) name: u32,
+    pub(super) renew: u32,
 }
 
 impl fmt::Debug for Wrapped {
@@ -78,6 +79,7 @@ impl Store for Wrapped {
     }
 
     async fn renew(&self, member: &Member, tokens: &[Token]) -> Result<HashSet<Lane>, StoreError> {
+        self.strikes(|faults| &mut faults.renew)?;
         self.store.renew(member, tokens).await
     }
 
