@@ -36,11 +36,25 @@ pub(crate) async fn run(bench: &Bench) {
         seed_wal.push(wal_of_seed);
     }
     let sync = bench.synchronous;
-    println!("\ndrain, {EVENTS} events, {WORKERS} workers, synchronous_commit={sync}, median [least-most] of {ROUNDS}");
-    println!("  leased lanes, batch 500     {:>22} events/s  {:>5.0} B WAL/event", rates(&lanes), median(wal));
-    println!("  seed's statement, batch 500 {:>22} events/s  {:>5.0} B WAL/event", rates(&seed_500), median(seed_wal));
+    println!(
+        "\ndrain, {EVENTS} events, {WORKERS} workers, synchronous_commit={sync}, median [least-most] of {ROUNDS}"
+    );
+    println!(
+        "  leased lanes, batch 500     {:>22} events/s  {:>5.0} B WAL/event",
+        rates(&lanes),
+        median(wal)
+    );
+    println!(
+        "  seed's statement, batch 500 {:>22} events/s  {:>5.0} B WAL/event",
+        rates(&seed_500),
+        median(seed_wal)
+    );
     println!("  seed's statement, batch 100 {:>22} events/s", rates(&seed_100));
-    println!("  ratio at equal batch 500: {:.2}; with the seed's own batch of 100: {:.2}", median(equal), median(own));
+    println!(
+        "  ratio at equal batch 500: {:.2}; with the seed's own batch of 100: {:.2}",
+        median(equal),
+        median(own)
+    );
 }
 
 fn payload() -> Vec<u8> {
@@ -51,9 +65,7 @@ fn payload() -> Vec<u8> {
 /// Events a second, and WAL bytes an event, of the drain alone.
 async fn drain_lanes(bench: &Bench, batch: usize) -> (f64, f64) {
     let events: Vec<NewEvent> = (0..EVENTS)
-        .map(|_| {
-            NewEvent::new("bench").key(format!("key-{}", fastrand::usize(..KEYS))).payload(payload())
-        })
+        .map(|_| NewEvent::new("bench").key(format!("key-{}", fastrand::usize(..KEYS))).payload(payload()))
         .collect();
     for chunk in events.chunks(1_000) {
         let mut transaction = bench.host.begin().await.unwrap();
@@ -140,7 +152,10 @@ async fn drain_seed(bench: &Bench, batch: usize) -> (f64, f64) {
                 while left.load(Ordering::Relaxed) > 0 {
                     let mut transaction = sqlx::Connection::begin(&mut *connection).await.unwrap();
                     let rows: Vec<(uuid::Uuid, String, String, String, serde_json::Value)> =
-                        sqlx::query_as(AssertSqlSafe(select.clone())).fetch_all(&mut *transaction).await.unwrap();
+                        sqlx::query_as(AssertSqlSafe(select.clone()))
+                            .fetch_all(&mut *transaction)
+                            .await
+                            .unwrap();
                     let ids: Vec<uuid::Uuid> = rows.iter().map(|row| row.0).collect();
                     sqlx::query(AssertSqlSafe(update.clone()))
                         .bind(&ids)

@@ -18,6 +18,7 @@ pub use inspect::{
     Purge, Redrive, Redriven, Selection, TargetCounts,
 };
 pub use leases::LANES;
+pub(crate) use store::rests_on_marker;
 pub use store::{
     Cause, Census, Change, Due, ERROR_CHARS_MAX, Failure, Fetch, Fetched, FloorProbe, Flush, Hold, Lane,
     LaneFetch, LaneFloor, Leased, Member, ParkedFetch, Place, Reason, RowAddress, Settled, Settlement, Store,

@@ -317,6 +317,16 @@ pub struct Settlement {
     pub change: Change,
 }
 
+/// Whether a settlement only makes sense while its key is diverted: the marker is put to sleep, or an event follows it. A store checks that
+/// under its lock: an operator may have redriven the key since it was read, and where the marker was, its event is back.
+pub(crate) fn rests_on_marker(row: &Settlement) -> bool {
+    match &row.change {
+        Change::Park { reason, .. } => *reason == Reason::Diverted,
+        Change::Bury { failure, diverts, .. } => failure.cause == Cause::Diverted && !diverts,
+        Change::Publish => false,
+    }
+}
+
 /// Settlements that are applied together, or where the lane was lost not at all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flush {
@@ -335,7 +345,7 @@ pub struct Flush {
 pub struct Settled {
     /// Lanes whose token was stale: nothing of them was changed.
     pub stale: HashSet<Lane>,
-    /// Positions that were not there any more: cancelled, or settled before.
+    /// Positions that were not there any more: cancelled, or settled before; or whose key was redriven since it was found diverted.
     pub missing: HashSet<i64>,
 }
 

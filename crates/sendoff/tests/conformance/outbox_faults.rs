@@ -20,23 +20,36 @@ pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     macro_rules! on {
         ($store:literal, $server:expr, $open:expr) => {
-            trials.push(trial(concat!($store, "::outbox::a_race_of_eight_producers_and_four_processes").into(), $server, || async {
-                let store = $open.await;
-                let (url, names) = (store.url.clone(), store.names.clone());
-                race($store, store, &url, &names, RACE).await;
-            }));
-            trials.push(trial(concat!($store, "::outbox::a_race_with_killed_and_replaced_processes").into(), $server, || async {
-                let store = $open.await;
-                let (url, names) = (store.url.clone(), store.names.clone());
-                race_with_kills($store, store, &url, &names, RACE).await;
-            }));
+            trials.push(trial(
+                concat!($store, "::outbox::a_race_of_eight_producers_and_four_processes").into(),
+                $server,
+                || async {
+                    let store = $open.await;
+                    let (url, names) = (store.url.clone(), store.names.clone());
+                    race($store, store, &url, &names, RACE).await;
+                },
+            ));
+            trials.push(trial(
+                concat!($store, "::outbox::a_race_with_killed_and_replaced_processes").into(),
+                $server,
+                || async {
+                    let store = $open.await;
+                    let (url, names) = (store.url.clone(), store.names.clone());
+                    race_with_kills($store, store, &url, &names, RACE).await;
+                },
+            ));
             for fate in [Fate::Published, Fate::Retry, Fate::GiveUp, Fate::Release] {
-                let name = format!("{}::outbox::a_frozen_worker_settles_nothing_as_{fate:?}", $store).to_lowercase();
+                let name =
+                    format!("{}::outbox::a_frozen_worker_settles_nothing_as_{fate:?}", $store).to_lowercase();
                 trials.push(trial(name, $server, move || async move { zombie($open.await, fate).await }));
             }
-            trials.push(trial(concat!($store, "::outbox::an_event_that_kills_its_worker_becomes_a_dead_letter").into(), $server, || async {
-                deadly($open.await).await;
-            }));
+            trials.push(trial(
+                concat!($store, "::outbox::an_event_that_kills_its_worker_becomes_a_dead_letter").into(),
+                $server,
+                || async {
+                    deadly($open.await).await;
+                },
+            ));
         };
     }
     on!("sqlite", None, sqlite(Path::Fast));
@@ -50,12 +63,20 @@ pub(crate) fn trials() -> Vec<Trial> {
             move || async move { takeover(postgres(server, Path::Fast).await).await },
         ));
     }
-    trials.push(trial("postgres15::outbox::a_wrong_clock_changes_no_lease".into(), Some(Server::Faketime), || async {
-        wrong_clock(postgres(Server::Postgres15, Path::Fast).await).await;
-    }));
-    trials.push(trial("mariadb::outbox::a_wrong_clock_changes_no_lease".into(), Some(Server::Faketime), || async {
-        wrong_clock(mysql(Server::Mariadb, Path::Fast).await).await;
-    }));
+    trials.push(trial(
+        "postgres15::outbox::a_wrong_clock_changes_no_lease".into(),
+        Some(Server::Faketime),
+        || async {
+            wrong_clock(postgres(Server::Postgres15, Path::Fast).await).await;
+        },
+    ));
+    trials.push(trial(
+        "mariadb::outbox::a_wrong_clock_changes_no_lease".into(),
+        Some(Server::Faketime),
+        || async {
+            wrong_clock(mysql(Server::Mariadb, Path::Fast).await).await;
+        },
+    ));
     trials
 }
 
@@ -129,12 +150,8 @@ where
     let report = frozen.report().await;
     assert_eq!((report.claimed, report.stale, report.applied), (20, 20, 0), "{report:?}");
     let inspect = harness.inspect();
-    let failed_events = ListQuery {
-        target: DEFAULT_TARGET.into(),
-        state: EventState::Failed,
-        after: 0,
-        limit: 100,
-    };
+    let failed_events =
+        ListQuery { target: DEFAULT_TARGET.into(), state: EventState::Failed, after: 0, limit: 100 };
     let listed = inspect.list(&failed_events).await.unwrap();
     assert_eq!(listed.len(), 10, "what the successor parked is parked");
     for event in listed {
@@ -167,7 +184,10 @@ async fn takeover(harness: Sql<sqlx::Postgres>) {
     let began = Instant::now();
     one.kill().await;
     until("the other has all of them", Duration::from_secs(10), || async { owners().await.len() == 1 }).await;
-    println!("32 lanes of a killed process taken over after {:.2} s of a 30 s lease", began.elapsed().as_secs_f64());
+    println!(
+        "32 lanes of a killed process taken over after {:.2} s of a 30 s lease",
+        began.elapsed().as_secs_f64()
+    );
     two.stop().await;
 }
 
@@ -181,7 +201,10 @@ where
     let mut workers = vec![Process::start(&orders).await];
     for clock in ["+5h", "-5h"] {
         let mut child = command(&orders);
-        child.env("LD_PRELOAD", Server::Faketime.url()).env("FAKETIME", clock).env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        child
+            .env("LD_PRELOAD", Server::Faketime.url())
+            .env("FAKETIME", clock)
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         workers.push(Process::spawn(child).await);
     }
     let inspect = harness.inspect();
@@ -191,13 +214,15 @@ where
         owners.len() == 3 && lanes.iter().all(|lane| lane.owner.is_some() && !lane.expired)
     };
     until("three share the lanes", Duration::from_secs(30), all_owned).await;
-    let before: Vec<i64> = inspect.lanes(DEFAULT_TARGET).await.unwrap().iter().map(|lane| lane.epoch).collect();
+    let before: Vec<i64> =
+        inspect.lanes(DEFAULT_TARGET).await.unwrap().iter().map(|lane| lane.epoch).collect();
     for _ in 0..6 {
         enqueue(&harness, &events(100)).await;
         tokio::time::sleep(Duration::from_millis(700)).await;
     }
     until("all is published", Duration::from_secs(30), || async { published(&log).len() >= 600 }).await;
-    let after: Vec<i64> = inspect.lanes(DEFAULT_TARGET).await.unwrap().iter().map(|lane| lane.epoch).collect();
+    let after: Vec<i64> =
+        inspect.lanes(DEFAULT_TARGET).await.unwrap().iter().map(|lane| lane.epoch).collect();
     assert_eq!(before, after, "no lane changed hands in twice the lease");
     assert_eq!(published(&log).len(), 600, "each was published once");
     for worker in workers {

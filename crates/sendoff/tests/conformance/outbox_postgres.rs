@@ -116,7 +116,9 @@ async fn a_pinned_snapshot_does_not_make_a_fetch_dear(server: Server) {
     enqueue(&harness, 1_000).await;
     let last = outbox.fetch_buffers(&fetch(&harness, true).await).await.unwrap();
     let without = outbox.fetch_buffers(&fetch(&harness, false).await).await.unwrap();
-    println!("buffers of a fetch of 500: first {first}, after 200,000 events under a pinned snapshot {last}, without the floor {without}");
+    println!(
+        "buffers of a fetch of 500: first {first}, after 200,000 events under a pinned snapshot {last}, without the floor {without}"
+    );
     assert!(last <= 3 * first, "{last} is more than three times {first}");
     assert!(without > 3 * first, "without the floor it would have been cheap too: {without}");
     pin.rollback().await.unwrap();
@@ -147,7 +149,9 @@ async fn a_long_backlog_costs_no_more_than_a_short_one(server: Server) {
     }
     let memory = memory_peak(worker.pid);
     worker.kill().await;
-    println!("buffers of a fetch of 500: {short} with 1,000 events, {long} with 2,000,000; the worker's memory: {memory} MiB at most");
+    println!(
+        "buffers of a fetch of 500: {short} with 1,000 events, {long} with 2,000,000; the worker's memory: {memory} MiB at most"
+    );
     assert!(long <= short + short / 2, "{long} against {short}");
     assert!(memory < 100, "{memory} MiB");
     harness.host.execute(AssertSqlSafe(format!("DROP SCHEMA \"{}\" CASCADE", harness.names))).await.unwrap();

@@ -1,6 +1,6 @@
 //! An operator asks and mends: every store answers as the one in memory does.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bench;
 mod order;

@@ -257,13 +257,9 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-<<<<<<< ours
-        self.keeper.abort();
-        self.inner.store.abandon(self.inner.member.worker);
-=======
         if let Some(keeper) = self.take_keeper() {
             keeper.abort();
         }
->>>>>>> theirs
+        self.inner.store.abandon(self.inner.member.worker);
     }
 }

@@ -45,7 +45,7 @@ impl SqlDatabase for MysqlDatabase {
         let convert = |error| errors::convert(op, SUBJECT, error);
         let mut connection = self.connections.acquire().await.map_err(convert)?;
         connection.execute(BEGIN).await.map_err(convert)?;
-        Ok(Box::new(Transaction { connection: Some(connection), op, _guard: () }))
+        Ok(Box::new(Transaction { connection: Some(connection), op, keeps_statements: true, _guard: () }))
     }
 
     async fn query(&self, op: &'static str, statement: &Statement) -> Result<Vec<Vec<Value>>, StoreError> {

@@ -39,7 +39,7 @@ impl SqlDatabase for SqliteDatabase {
         let writer = std::sync::Arc::clone(&self.writer).lock_owned().await;
         let mut connection = self.connections.acquire().await.map_err(convert)?;
         connection.execute("BEGIN IMMEDIATE").await.map_err(convert)?;
-        Ok(Box::new(Transaction { connection: Some(connection), op, _guard: writer }))
+        Ok(Box::new(Transaction { connection: Some(connection), op, keeps_statements: true, _guard: writer }))
     }
 
     async fn query(&self, op: &'static str, statement: &Statement) -> Result<Vec<Vec<Value>>, StoreError> {

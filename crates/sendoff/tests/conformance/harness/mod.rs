@@ -45,8 +45,8 @@ macro_rules! bind {
 
 pub(crate) mod memory;
 pub(crate) mod memory_outbox;
-pub(crate) mod outbox;
 pub(crate) mod mysql;
+pub(crate) mod outbox;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
 

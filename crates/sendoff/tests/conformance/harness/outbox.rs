@@ -53,7 +53,8 @@ pub(crate) async fn sqlite(path: Path) -> Sql<sqlx::Sqlite> {
     Migration::named(database.clone(), names.clone()).run().await.unwrap();
     let outbox = SqliteOutbox::open_as(database, names.clone()).await.unwrap();
     let outbox = outbox.leases_on_floor(path == Path::Floor);
-    let options = url.parse::<sqlx::sqlite::SqliteConnectOptions>().unwrap().busy_timeout(Duration::from_secs(20));
+    let options =
+        url.parse::<sqlx::sqlite::SqliteConnectOptions>().unwrap().busy_timeout(Duration::from_secs(20));
     Sql {
         store: Arc::new(outbox.clone()),
         with_history: Arc::new(outbox.clone().keep_published(true)),

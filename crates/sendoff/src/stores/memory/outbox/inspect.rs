@@ -406,7 +406,8 @@ impl Inspect for MemoryOutbox {
             if let Some(row) = tables.parked.get_mut(at) {
                 row.row.reason = Some(Reason::Retry);
                 row.row.event.attempts = Attempts::default();
-                row.due_at = Some(now);
+                // One that is due stays due since then: to ask again and again must not put it off.
+                row.due_at = Some(row.due_at.map_or(now, |due| due.min(now)));
             }
         }
         tables.revive_all(&dead, now);

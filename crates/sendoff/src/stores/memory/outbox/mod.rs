@@ -297,7 +297,9 @@ impl MemoryOutbox {
         for settlement in &flush.settlements {
             if !current.contains(&settlement.lane) {
                 settled.stale.insert(settlement.lane);
-            } else if !tables.apply(&flush.target, settlement, now) {
+            } else if !tables.is_as_read(&flush.target, settlement)
+                || !tables.apply(&flush.target, settlement, now)
+            {
                 settled.missing.insert(settlement.position);
             }
             keys.extend(settlement.key.clone().map(|key| (settlement.lane, key)));

@@ -6,7 +6,9 @@ use super::after;
 use crate::claim::Timestamp;
 use crate::error::StoreError;
 use crate::event::{Attempts, Event, EventId, NewEvent};
-use crate::outbox::{Change, Due, Failure, Fetched, Hold, LANES, Lane, Place, Reason, Settlement, WorkerId};
+use crate::outbox::{
+    Change, Due, Failure, Fetched, Hold, LANES, Lane, Place, Reason, Settlement, WorkerId, rests_on_marker,
+};
 
 /// Where a row stands: target, lane, position.
 pub(super) type At = (String, Lane, i64);
@@ -163,6 +165,16 @@ impl Tables {
             .filter(move |parked| !is_marker || parked.reason() != Reason::Diverted)
             .take_while(move |parked| is_marker || parked.reason() == Reason::Behind)
             .map(|parked| &parked.row)
+    }
+
+    /// False: it rests on a marker that is not there any more.
+    pub(super) fn is_as_read(&self, target: &str, settlement: &Settlement) -> bool {
+        let (true, Some(key)) = (rests_on_marker(settlement), settlement.key.as_deref()) else { return true };
+        let head = self.holding(target, settlement.lane, key).next();
+        head.filter(|head| head.reason() == Reason::Diverted).is_some_and(|marker| {
+            let is_itself = marker.row.event.position == settlement.position;
+            is_itself || !matches!(settlement.change, Change::Park { .. })
+        })
     }
 
     /// False: there is no such row.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, Executor as _};
 
-use super::super::{PostgresDatabase, PostgresTable, arguments, errors, rows};
+use super::super::{Pooler, PostgresDatabase, PostgresTable, arguments, errors, rows};
 use crate::claim::{Record, Table, Value};
 use crate::error::StoreError;
 use crate::stores::sql::{Dialect, SqlDatabase, SqlTransaction, Statement, sql_transaction};
@@ -30,7 +30,12 @@ impl SqlDatabase for PostgresDatabase {
         let convert = |error| errors::convert(op, SUBJECT, error);
         let mut connection = self.connections.acquire().await.map_err(convert)?;
         connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED").await.map_err(convert)?;
-        Ok(Box::new(Transaction { connection: Some(connection), op, _guard: () }))
+        Ok(Box::new(Transaction {
+            connection: Some(connection),
+            op,
+            keeps_statements: self.pooler == Pooler::None,
+            _guard: (),
+        }))
     }
 
     async fn query(&self, op: &'static str, statement: &Statement) -> Result<Vec<Vec<Value>>, StoreError> {

@@ -37,10 +37,8 @@ impl PostgresOutbox {
 
     async fn fetch_once(&self, want: &Fetch) -> Result<Vec<Fetched>, StoreError> {
         let convert = |error| errors::convert("fetch", "event", error);
-        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
-        let query = sqlx::query(AssertSqlSafe(self.statements.fetch.as_str())).persistent(self.has_sessions());
-        let rows = bind_fetch!(query, want).fetch_all(&mut *connection).await.map_err(convert)?;
-        connection.keep();
+        let query = sqlx::query(AssertSqlSafe(self.statements.fetch.as_str()));
+        let rows = self.fetch_all("fetch", bind_fetch!(query, want)).await?;
         let mut fetched = Vec::with_capacity(rows.len());
         let mut large: Vec<Large> = Vec::new();
         for row in &rows {
@@ -63,13 +61,9 @@ impl PostgresOutbox {
     pub async fn fetch_buffers(&self, want: &Fetch) -> Result<u64, StoreError> {
         let convert = |error| errors::convert("explain fetch", "event", error);
         let sql = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}", self.statements.fetch);
-        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
-        let query = sqlx::query_scalar(AssertSqlSafe(sql)).persistent(false);
-        let plan: serde_json::Value = bind_fetch!(query, want)
-            .fetch_one(&mut *connection)
-            .await
-            .map_err(convert)?;
-        connection.keep();
+        let query = sqlx::query(AssertSqlSafe(sql.as_str())).persistent(false);
+        let row = self.fetch_one("explain fetch", bind_fetch!(query, want)).await?;
+        let plan: serde_json::Value = row.try_get(0).map_err(convert)?;
         let of = |name: &str| plan[0]["Plan"][name].as_u64().unwrap_or(0);
         Ok(of("Shared Hit Blocks") + of("Shared Read Blocks"))
     }
@@ -98,16 +92,9 @@ impl PostgresOutbox {
         }
         let lanes: Vec<i16> = chosen.iter().map(|index| small(fetched[*index].event.lane)).collect();
         let ids: Vec<i64> = chosen.iter().map(|index| fetched[*index].event.position).collect();
-        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
-        let rows = sqlx::query(AssertSqlSafe(self.statements.fetch_large.as_str()))
-            .persistent(self.has_sessions())
-            .bind(&want.target)
-            .bind(lanes)
-            .bind(ids)
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(convert)?;
-        connection.keep();
+        let query = sqlx::query(AssertSqlSafe(self.statements.fetch_large.as_str()));
+        let query = query.bind(&want.target).bind(lanes).bind(ids);
+        let rows = self.fetch_all("fetch", query).await?;
         let mut payloads: HashMap<i64, Vec<u8>> = HashMap::new();
         for row in &rows {
             payloads.insert(row.try_get(0).map_err(convert)?, row.try_get(1).map_err(convert)?);

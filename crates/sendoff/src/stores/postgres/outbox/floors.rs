@@ -38,27 +38,15 @@ impl PostgresOutbox {
 
     async fn position(&self) -> Result<i64, StoreError> {
         let convert = |error| errors::convert("raise floors", "event", error);
-        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
-        let position = sqlx::query_scalar(AssertSqlSafe(self.statements.floor_position.as_str()))
-            .persistent(self.has_sessions())
-            .fetch_one(&mut *connection)
-            .await
-            .map_err(convert)?;
-        connection.keep();
-        Ok(position)
+        let query = sqlx::query(AssertSqlSafe(self.statements.floor_position.as_str()));
+        self.fetch_one("raise floors", query).await?.try_get(0).map_err(convert)
     }
 
     async fn writers(&self) -> Result<Vec<String>, StoreError> {
         let convert = |error| errors::convert("raise floors", "event", error);
-        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
-        let writers = sqlx::query_scalar(AssertSqlSafe(self.statements.floor_writers.as_str()))
-            .persistent(self.has_sessions())
-            .bind(&self.statements.event)
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(convert)?;
-        connection.keep();
-        Ok(writers)
+        let query = sqlx::query(AssertSqlSafe(self.statements.floor_writers.as_str()));
+        let rows = self.fetch_all("raise floors", query.bind(&self.statements.event)).await?;
+        rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(convert)
     }
 
     async fn write_floors(
@@ -71,19 +59,14 @@ impl PostgresOutbox {
         let numbers: Vec<i16> = lanes.iter().map(|lane| small(lane.token.lane)).collect();
         let epochs: Vec<i64> = lanes.iter().map(|lane| lane.token.epoch).collect();
         let floors: Vec<i64> = lanes.iter().map(|lane| lane.floor).collect();
-        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
-        let rows = sqlx::query(AssertSqlSafe(self.statements.floor_raise.as_str()))
-            .persistent(self.has_sessions())
+        let query = sqlx::query(AssertSqlSafe(self.statements.floor_raise.as_str()))
             .bind(&member.target)
             .bind(numbers)
             .bind(epochs)
             .bind(floors)
             .bind(position)
-            .bind(member.worker.0)
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(convert)?;
-        connection.keep();
+            .bind(member.worker.0);
+        let rows = self.fetch_all("raise floors", query).await?;
         let mut raised = Vec::with_capacity(rows.len());
         for row in rows {
             let lane: i16 = row.try_get(0).map_err(convert)?;

@@ -13,12 +13,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Postgres, Row as _};
 
 use self::session::Sessions;
 use super::{Pooler, PostgresDatabase, errors};
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::outbox::{
     Census, Fetch, Fetched, FloorProbe, Flush, LANES, Lane, LaneFloor, Leased, Member, ParkedFetch, Settled,
     Store, Token, WorkerId,
@@ -131,6 +132,36 @@ impl PostgresOutbox {
         self.database().pooler == Pooler::None
     }
 
+    /// Runs a statement by itself; behind a pooler in a transaction, which keeps preparing and running together.
+    async fn fetch_all(
+        &self,
+        op: &'static str,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<Vec<PgRow>, StoreError> {
+        let convert = |error| errors::convert(op, "outbox", error);
+        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
+        let rows = if self.has_sessions() {
+            query.fetch_all(&mut *connection).await.map_err(convert)?
+        } else {
+            let mut transaction = sqlx::Connection::begin(&mut *connection).await.map_err(convert)?;
+            let rows = query.persistent(false).fetch_all(&mut *transaction).await.map_err(convert)?;
+            transaction.commit().await.map_err(convert)?;
+            rows
+        };
+        connection.keep();
+        Ok(rows)
+    }
+
+    async fn fetch_one(
+        &self,
+        op: &'static str,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<PgRow, StoreError> {
+        let missing =
+            || StoreError::new(StoreErrorKind::Corrupt, op, "outbox", "the server answered with no row");
+        self.fetch_all(op, query).await?.pop().ok_or_else(missing)
+    }
+
     /// The census as the worker's own session sees it: if that is broken, this fails, and the worker stops handing out.
     async fn census_in_session(&self, member: &Member) -> Result<(Census, Vec<WorkerId>), StoreError> {
         let convert = |error| errors::convert("census", "worker", error);
@@ -188,16 +219,9 @@ impl Store for PostgresOutbox {
         self.floor.forget_workers(member).await?;
         let leased = self.floor.take_from(member, &gone, most).await?;
         if !gone.is_empty() {
-            let convert = |error| errors::convert("take", "worker", error);
             let ids: Vec<uuid::Uuid> = gone.iter().map(|worker| worker.0).collect();
-            let mut connection = self.database().connections.acquire().await.map_err(convert)?;
-            sqlx::query(AssertSqlSafe(self.statements.forget_gone.as_str()))
-                .bind(&member.target)
-                .bind(ids)
-                .execute(&mut *connection)
-                .await
-                .map_err(convert)?;
-            connection.keep();
+            let forget = sqlx::query(AssertSqlSafe(self.statements.forget_gone.as_str()));
+            self.fetch_all("take", forget.bind(&member.target).bind(ids)).await?;
         }
         Ok(leased)
     }

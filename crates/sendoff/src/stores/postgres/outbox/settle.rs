@@ -11,7 +11,7 @@ use super::PostgresOutbox;
 use super::fetch::small;
 use super::tid::Tid;
 use crate::error::StoreError;
-use crate::outbox::{Change, Due, Flush, Lane, Place, RowAddress, Settled, Settlement};
+use crate::outbox::{Change, Due, Flush, Lane, Place, RowAddress, Settled, Settlement, rests_on_marker};
 use crate::stores::sql::{is_plain, retry};
 
 impl PostgresOutbox {
@@ -20,7 +20,12 @@ impl PostgresOutbox {
         let is_plain =
             flush.calm.is_empty() && !self.keeps_published && flush.settlements.iter().all(is_plain);
         let (Some(first), true) = (flush.tokens.first(), is_plain) else {
-            return self.settle_flush(flush).await;
+            // What rests on a marker is checked against it first, which takes a look of its own.
+            return if flush.settlements.iter().any(rests_on_marker) {
+                self.floor.settle_in_transaction(flush).await
+            } else {
+                self.settle_flush(flush).await
+            };
         };
         let patience = self.database().patience;
         let (current, gone) =
@@ -68,9 +73,7 @@ impl PostgresOutbox {
     ) -> Result<(HashSet<Lane>, HashSet<i64>), StoreError> {
         let convert = |error| errors::convert("settle", "outbox", error);
         let rows = Columns::of(&flush.settlements);
-        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
-        let row = sqlx::query(AssertSqlSafe(self.statements.settle_flush.as_str()))
-            .persistent(self.has_sessions())
+        let query = sqlx::query(AssertSqlSafe(self.statements.settle_flush.as_str()))
             .bind(&flush.target)
             .bind(worker)
             .bind(flush.tokens.iter().map(|token| small(token.lane)).collect::<Vec<i16>>())
@@ -88,11 +91,8 @@ impl PostgresOutbox {
             .bind(rows.failures)
             .bind(rows.crashes)
             .bind(rows.causes)
-            .bind(rows.errors)
-            .fetch_one(&mut *connection)
-            .await
-            .map_err(convert)?;
-        connection.keep();
+            .bind(rows.errors);
+        let row = self.fetch_one("settle", query).await?;
         answer(&row).map_err(convert)
     }
 
@@ -111,9 +111,7 @@ impl PostgresOutbox {
         let addresses: Vec<Tid> = rows.iter().map(|row| Tid(row.0)).collect();
         let row_lanes: Vec<i16> = rows.iter().map(|row| row.1).collect();
         let ids: Vec<i64> = rows.iter().map(|row| row.2).collect();
-        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
-        let row = sqlx::query(AssertSqlSafe(self.statements.settle_published.as_str()))
-            .persistent(self.has_sessions())
+        let query = sqlx::query(AssertSqlSafe(self.statements.settle_published.as_str()))
             .bind(&flush.target)
             .bind(lanes)
             .bind(epochs)
@@ -121,11 +119,8 @@ impl PostgresOutbox {
             .bind(addresses)
             .bind(row_lanes)
             .bind(ids)
-            .bind(self.settles_asynchronously)
-            .fetch_one(&mut *connection)
-            .await
-            .map_err(convert)?;
-        connection.keep();
+            .bind(self.settles_asynchronously);
+        let row = self.fetch_one("settle", query).await?;
         answer(&row).map_err(convert)
     }
 }

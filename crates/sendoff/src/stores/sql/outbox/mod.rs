@@ -4,6 +4,7 @@
 
 mod cancel;
 mod counts;
+mod diverted;
 mod enqueue;
 mod explain;
 mod inspect;

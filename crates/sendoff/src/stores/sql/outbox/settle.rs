@@ -49,6 +49,10 @@ impl<D: SqlDatabase> SqlOutbox<D> {
                 rows.iter().map(|row| row.position).filter(|id| !present.contains(id)).collect();
             rows.retain(|row| present.contains(&row.position));
         }
+        // An operator may have redriven a key since it was found diverted: what rests on its marker is left for the next look.
+        let undiverted = self.undiverted(transaction.as_mut(), &flush.target, &rows).await?;
+        rows.retain(|row| !undiverted.contains(&row.position));
+        settled.missing.extend(undiverted);
         for group in groups(&rows) {
             let changed = self.apply(transaction.as_mut(), &flush.target, &group).await?;
             if changed != group.rows.len() as u64 {

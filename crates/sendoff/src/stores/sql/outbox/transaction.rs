@@ -12,6 +12,8 @@ macro_rules! sql_transaction {
         struct Transaction {
             connection: Option<crate::stores::sql::Lent<$database>>,
             op: &'static str,
+            /// A pooler hands the session, and what is prepared in it, to others.
+            keeps_statements: bool,
             _guard: $guard,
         }
 
@@ -51,6 +53,7 @@ macro_rules! sql_transaction {
                     sqlx::AssertSqlSafe(statement.sql.clone()),
                     arguments(statement).map_err(convert)?,
                 );
+                let query = query.persistent(self.keeps_statements);
                 let rows = query.fetch_all(self.connection()?).await.map_err(convert)?;
                 values(&rows).map_err(convert)
             }
@@ -62,6 +65,7 @@ macro_rules! sql_transaction {
                     sqlx::AssertSqlSafe(statement.sql.clone()),
                     arguments(statement).map_err(convert)?,
                 );
+                let query = query.persistent(self.keeps_statements);
                 Ok(query.execute(self.connection()?).await.map_err(convert)?.rows_affected())
             }
 
