@@ -293,7 +293,7 @@ mod tests {
             (fine().content_type("a\r\nb"), "content type: rejected: it has a control"),
             (fine().header("n\n", "v"), "header name: rejected: it has a control"),
             (fine().header("n", "v\r\nx: y"), "header: rejected: a value has a NUL or a line break"),
-            (fine().header("n", "v".repeat(16 * 1024)), "headers: rejected: it has 16386 bytes"),
+            (fine().header("n", "v".repeat(16 * 1024)), "headers: rejected: it has 16387 bytes"),
             (fine().payload("abcd"), "payload: rejected: it has 4 bytes; at most 3"),
         ] {
             let error = event.check(&limits).expect_err(part).to_string();

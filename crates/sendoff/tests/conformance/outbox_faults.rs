@@ -148,7 +148,9 @@ where
     frozen.signal("CONT").await;
     frozen.go_on().await;
     let report = frozen.report().await;
-    assert_eq!((report.claimed, report.stale, report.applied), (20, 20, 0), "{report:?}");
+    assert_eq!((report.claimed, report.applied), (20, 0), "{report:?}");
+    // What is given back is not written: there is nothing to refuse.
+    assert!(report.stale == 20 || fate == Fate::Release, "{report:?}");
     let inspect = harness.inspect();
     let failed_events =
         ListQuery { target: DEFAULT_TARGET.into(), state: EventState::Failed, after: 0, limit: 100 };

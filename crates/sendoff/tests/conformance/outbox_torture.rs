@@ -86,6 +86,8 @@ impl Process {
 
     /// Waits until it ends by itself.
     pub(crate) async fn wait(mut self) -> u32 {
+        // Kept open: to wait would close it, and that is the word to stop.
+        let _stdin = self.child.stdin.take();
         self.child.wait().await.unwrap();
         self.pid
     }

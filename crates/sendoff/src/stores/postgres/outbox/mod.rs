@@ -245,6 +245,10 @@ impl Store for PostgresOutbox {
     }
 
     async fn fetch(&self, want: &Fetch) -> Result<Vec<Fetched>, StoreError> {
+        if !self.has_sessions() {
+            // The driver looks up the type of a row's address between preparing and running, which a pooler tears apart.
+            return self.floor.fetch(want).await;
+        }
         self.fetch_fast(want).await
     }
 

@@ -17,8 +17,11 @@ use crate::stores::sql::{is_plain, retry};
 impl PostgresOutbox {
     /// Published events go in one plain statement; a flush with anything else in it is one call of a function.
     pub(super) async fn settle_fast(&self, flush: &Flush) -> Result<Settled, StoreError> {
-        let is_plain =
-            flush.calm.is_empty() && !self.keeps_published && flush.settlements.iter().all(is_plain);
+        // Without addresses, as behind a pooler, the function is the quicker way.
+        let is_plain = self.has_sessions()
+            && flush.calm.is_empty()
+            && !self.keeps_published
+            && flush.settlements.iter().all(is_plain);
         let (Some(first), true) = (flush.tokens.first(), is_plain) else {
             // What rests on a marker is checked against it first, which takes a look of its own.
             return if flush.settlements.iter().any(rests_on_marker) {
