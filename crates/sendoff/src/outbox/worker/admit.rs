@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use super::config::{Claimed, WorkerConfig};
-use super::state::{InFlight, LaneState, Plan, State, Suspects, behind, diverted, give_up};
+use super::state::{InFlight, LaneState, Pace, Plan, State, Suspects, behind, diverted, give_up};
 use crate::event::Attempts;
 use crate::outbox::{
     Cause, Change, Due, Failure, Fetched, Hold, Lane, LaneFetch, Place, Reason, Settlement, Token,
@@ -28,6 +28,7 @@ struct Admission<'a> {
     plan: &'a Plan,
     config: &'a WorkerConfig,
     now: Instant,
+    pace: Pace,
     admitted: Admitted,
     /// Events of each key that this fetch hands out.
     runs: HashMap<(Lane, String), u32>,
@@ -52,6 +53,7 @@ impl State {
             plan,
             config,
             now,
+            pace: Pace::Free,
             admitted: Admitted::default(),
             runs: HashMap::new(),
             closed: HashSet::new(),
@@ -62,6 +64,7 @@ impl State {
                 break;
             }
         }
+        self.pace = admission.pace;
         let mut admitted = admission.admitted;
         // A marker stays due until nothing of its key is parked behind it.
         let followed = admission.diverting.into_values().filter(|(_, is_followed)| !is_followed);
@@ -102,7 +105,7 @@ impl State {
         };
         for number in full.into_iter().filter(|lane| !has_given(*lane)) {
             let Some(lane) = self.lane(plan.tokens[&number]) else { continue };
-            if !lane.is_taken_alone() && !lane.in_flight.is_empty() {
+            if !lane.is_careful() && !lane.in_flight.is_empty() {
                 lane.reach_further();
             }
         }
@@ -143,7 +146,7 @@ impl Admission<'_> {
             self.close(&row);
             return true;
         }
-        if self.admitted.handed.len() == self.plan.room {
+        if self.admitted.handed.len() == self.plan.room || self.pace == Pace::Alone {
             return false;
         }
         self.hand_out(lane, row);
@@ -202,7 +205,6 @@ impl Admission<'_> {
     }
 
     fn hand_out(&mut self, lane: &mut LaneState, row: Fetched) {
-        let is_first = lane.in_flight.is_empty();
         if let Some(failure) = self.is_over(&row) {
             // After those of its key that are in flight, so that the policy finds it first in line.
             let has_key = row.event.key.is_some();
@@ -213,16 +215,13 @@ impl Admission<'_> {
             self.close(&row);
             return;
         }
-        let has_crashed = row.event.attempts.crashes > 0;
-        let alone = lane.is_careful() || has_crashed;
+        let alone = lane.is_careful() || row.event.attempts.crashes > 0;
+        let is_first = self.plan.is_first && self.admitted.handed.is_empty();
         if alone && !is_first {
-            if has_crashed {
-                lane.wait_for_solo();
-            }
-            self.close(&row);
-            return;
+            self.pace = Pace::Emptying;
         }
-        if lane.is_taken_alone() || self.now >= lane.deadline {
+        let must_wait = if alone { !is_first } else { self.plan.only_alone };
+        if must_wait || self.now >= lane.deadline {
             self.close(&row);
             return;
         }
@@ -230,8 +229,9 @@ impl Admission<'_> {
             *self.runs.entry((row.event.lane, key.clone())).or_default() += 1;
         }
         let event = InFlight { key: row.event.key.clone(), place: row.place, attempts: row.event.attempts };
-        lane.start(row.event.position, event, alone);
+        lane.start(row.event.position, event);
         if alone {
+            self.pace = Pace::Alone;
             self.admitted.to_name.push((lane.token, row.event.position));
         }
         self.admitted.handed.push(Claimed { event: row.event, token: lane.token, deadline: lane.deadline });

@@ -57,8 +57,6 @@ pub(super) struct LaneState {
     pub(super) suspects: Suspects,
     /// The last owner was lost with this one event in hand; nothing is handed out before that is settled.
     pub(super) accused: Option<i64>,
-    /// One that crashed a worker before waits for the lane to be empty, or is in flight.
-    solo: bool,
     pub(super) in_flight: HashMap<i64, InFlight>,
     pub(super) busy_keys: HashMap<String, u32>,
     /// Rows deleted since the floor was raised.
@@ -77,7 +75,6 @@ impl LaneState {
             crashes: leased.crashes,
             suspects: if leased.crashes > 0 { Suspects::Unknown } else { Suspects::None },
             accused: leased.named,
-            solo: false,
             in_flight: HashMap::new(),
             busy_keys: HashMap::new(),
             gone: 0,
@@ -85,20 +82,19 @@ impl LaneState {
         }
     }
 
-    /// One event in flight, and that written down.
+    /// Its events go alone, and each is written down.
     pub(super) fn is_careful(&self) -> bool {
         self.crashes >= CRASHES_CAREFUL && !matches!(self.suspects, Suspects::None)
     }
 
     fn is_usable(&self, now: Instant) -> bool {
-        now < self.deadline && !self.draining && self.accused.is_none() && !self.is_taken_alone()
+        now < self.deadline && !self.draining && self.accused.is_none()
     }
 
-    pub(super) fn start(&mut self, position: i64, event: InFlight, alone: bool) {
+    pub(super) fn start(&mut self, position: i64, event: InFlight) {
         if let Some(key) = &event.key {
             *self.busy_keys.entry(key.clone()).or_default() += 1;
         }
-        self.solo |= alone;
         self.in_flight.insert(position, event);
     }
 
@@ -113,7 +109,6 @@ impl LaneState {
             }
         }
         if self.in_flight.is_empty() {
-            self.solo = false;
             self.reach = 0;
         }
     }
@@ -123,22 +118,24 @@ impl LaneState {
         self.reach = (self.reach * 2).clamp(REACH_MIN, REACH_MAX);
     }
 
-    /// Something that goes alone is in flight.
-    pub(super) fn is_taken_alone(&self) -> bool {
-        (self.solo || self.is_careful()) && !self.in_flight.is_empty()
-    }
-
-    /// Stops handing out until the lane is empty, for one that goes alone.
-    pub(super) fn wait_for_solo(&mut self) {
-        self.solo = true;
-    }
-
     /// The culprit is found, or there was none.
     pub(super) fn forget_crashes(&mut self) {
         self.crashes = 0;
         self.suspects = Suspects::None;
         self.accused = None;
     }
+}
+
+/// How much of a worker's may be in flight. A crash takes all of it along: an event that may be the cause goes alone, or others would be
+/// accused with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Up to the window.
+    Free,
+    /// Nothing more, until all is settled and one can go alone.
+    Emptying,
+    /// One, and nothing beside it.
+    Alone,
 }
 
 /// What was settled while a fetch was under way: it may still see it.
@@ -156,6 +153,7 @@ pub(super) struct State {
     /// The leases could not be kept the last time.
     pub(super) suspended: bool,
     pub(super) stopping: bool,
+    pub(super) pace: Pace,
     /// Its keeper is to end.
     pub(super) ended: bool,
     pub(super) stats: Stats,
@@ -176,6 +174,10 @@ pub(super) struct Plan {
     pub(super) room: usize,
     /// Parked events are looked at as well.
     pub(super) parked: bool,
+    /// Nothing is in flight.
+    pub(super) is_first: bool,
+    /// Only what goes alone is handed out.
+    pub(super) only_alone: bool,
 }
 
 impl State {
@@ -185,6 +187,7 @@ impl State {
             paused: false,
             suspended: false,
             stopping: false,
+            pace: Pace::Free,
             ended: false,
             stats: Stats::default(),
             rotation: 0,
@@ -241,6 +244,13 @@ impl State {
         if self.paused || self.suspended || self.stopping {
             return None;
         }
+        let is_first = self.in_flight() == 0;
+        if self.pace == Pace::Alone && is_first {
+            self.pace = Pace::Free;
+        }
+        if self.pace != Pace::Free && !is_first {
+            return None;
+        }
         let room = limit.min((window as usize).saturating_sub(self.in_flight()));
         let mut lanes: Vec<&LaneState> = self.lanes.values().filter(|lane| lane.is_usable(now)).collect();
         if room == 0 || lanes.is_empty() {
@@ -281,7 +291,8 @@ impl State {
             // Whatever is settled while this one is read may bring the next look forward.
             self.parked_poll = now + PARKED_POLL;
         }
-        Some(Plan { fetch, tokens, room, parked })
+        let only_alone = self.pace == Pace::Emptying;
+        Some(Plan { fetch, tokens, room, parked, is_first, only_alone })
     }
 
     pub(super) fn fetch_ended(&mut self) {
