@@ -7,11 +7,15 @@ use crate::fleet::Fleet;
 
 /// Feature sets that must compile by themselves: a feature that only builds when another one is on is
 /// found here and not by a user. Package, then arguments.
-const FEATURE_SETS: [(&str, &[&str]); 6] = [
+const FEATURE_SETS: [(&str, &[&str]); 10] = [
     ("sendoff", &[]),
     ("sendoff", &["--features", "postgres"]),
     ("sendoff", &["--features", "sqlite"]),
     ("sendoff", &["--features", "mysql"]),
+    ("sendoff", &["--features", "tokio-postgres"]),
+    ("sendoff", &["--features", "diesel-async"]),
+    ("sendoff", &["--features", "sea-orm"]),
+    ("sendoff", &["--features", "otel"]),
     ("sendoff", &["--features", "testkit"]),
     ("sendoff-cli", &[]),
 ];

@@ -8,19 +8,21 @@ mod pgbouncer;
 mod postgres15;
 mod postgres18;
 mod postgres_cluster;
+mod python;
 
 use anyhow::{Context, Result};
 
 use crate::server::Server;
 
 /// All of them, a server after the one it stands in front of.
-pub(crate) static ALL: [&dyn Server; 6] = [
+pub(crate) static ALL: [&dyn Server; 7] = [
     &postgres15::Postgres15,
     &postgres18::Postgres18,
     &mariadb::MariaDb,
     &galera::Galera,
     &pgbouncer::PgBouncer,
     &faketime::FakeTime,
+    &python::Python,
 ];
 
 /// The names that `--only` takes.

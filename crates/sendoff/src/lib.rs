@@ -36,8 +36,12 @@
 //! |---|---|
 //! | `postgres`, `sqlite`, `mysql` | a store each; the memory store is always there |
 //! | `tls` (default) | TLS to database servers: rustls, ring |
+//! | `tokio-postgres`, `diesel-async`, `sea-orm` | enqueue in a transaction of that library |
+//! | `otel` | events carry the trace context of the span they were written in |
 //! | `testkit` | the conformance suite, for authors of a store |
 
+#[cfg(any(feature = "tokio-postgres", feature = "diesel-async", feature = "sea-orm"))]
+mod adapters;
 pub mod claim;
 mod error;
 mod event;
@@ -45,8 +49,10 @@ pub mod outbox;
 pub mod stores;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+#[cfg(all(feature = "otel", feature = "_sql"))]
+mod trace_context;
 
-#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+#[cfg(feature = "_sql")]
 pub use stores::Outbox;
 
 pub use error::{StoreError, StoreErrorKind};

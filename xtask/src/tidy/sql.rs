@@ -7,7 +7,8 @@ use super::Finding;
 
 const STORES: &str = "crates/sendoff/src/stores/";
 
-/// Each folder below `stores/` with `.sql` files has the same statements as all others together.
+/// Each folder below `stores/` with `.sql` files has the same statements as all others together. Folders further down are left alone: the outbox's
+/// statements are in `stores/sql/outbox`, once for every dialect, and what a dialect does better is its own.
 /// A statement may be one file (`claim.sql`) or several that run in turn (`claim_1_pick.sql`, `claim_2_mark.sql`).
 pub(super) fn same_statements(paths: &[String]) -> Vec<Finding> {
     let mut dialects: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
@@ -15,6 +16,9 @@ pub(super) fn same_statements(paths: &[String]) -> Vec<Finding> {
         let Some((dialect, file)) = path.strip_prefix(STORES).and_then(|rest| rest.split_once('/')) else {
             continue;
         };
+        if file.contains('/') {
+            continue;
+        }
         if let Some(name) = file.strip_suffix(".sql") {
             dialects.entry(dialect).or_default().insert(statement(name));
         }
@@ -51,6 +55,19 @@ mod tests {
         let paths: Vec<String> = files.iter().map(|file| format!("{STORES}{file}")).collect();
         let tree: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "SELECT 1;\n")).collect();
         problems(&tree)
+    }
+
+    #[test]
+    fn what_is_shared_or_a_dialects_own_is_left_alone() {
+        assert_eq!(
+            problems_of(&[
+                "postgres/claim.sql",
+                "sqlite/claim.sql",
+                "sql/outbox/fence.sql",
+                "postgres/outbox/fetch.sql"
+            ]),
+            Vec::<String>::new()
+        );
     }
 
     #[test]

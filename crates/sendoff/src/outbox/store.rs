@@ -353,6 +353,7 @@ pub struct Settled {
 #[derive(Debug, Clone, Default)]
 pub struct FloorProbe {
     /// The highest position handed out, and the transactions that may still write one at or below it.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
     pub(crate) sampled: Option<(i64, Vec<String>)>,
 }
 

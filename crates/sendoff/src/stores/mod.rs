@@ -7,10 +7,17 @@ pub mod memory;
 pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
-#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-mod sql;
+#[cfg(feature = "_sql")]
+// An adapter alone fills the enqueue statements and uses nothing else of it.
+#[cfg_attr(
+    not(any(feature = "postgres", feature = "sqlite", feature = "mysql")),
+    allow(dead_code, unreachable_pub, unused_imports, unused_macros)
+)]
+pub(crate) mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+#[cfg(feature = "_sql")]
+pub use sql::{HostConnection, Names, Outbox};
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-pub use sql::{HostConnection, Migration, Names, Outbox, Plan, SCHEMA_VERSION, SqlOutbox};
+pub use sql::{Migration, Plan, SCHEMA_VERSION, SqlOutbox};

@@ -11,11 +11,19 @@ pub(crate) enum Server {
     Mariadb,
     Galera,
     Faketime,
+    Python,
 }
 
 impl Server {
-    const ALL: [Self; 6] =
-        [Self::Postgres15, Self::Postgres18, Self::Pgbouncer, Self::Mariadb, Self::Galera, Self::Faketime];
+    const ALL: [Self; 7] = [
+        Self::Postgres15,
+        Self::Postgres18,
+        Self::Pgbouncer,
+        Self::Mariadb,
+        Self::Galera,
+        Self::Faketime,
+        Self::Python,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -25,6 +33,7 @@ impl Server {
             Self::Mariadb => "mariadb",
             Self::Galera => "galera",
             Self::Faketime => "faketime",
+            Self::Python => "python",
         }
     }
 
@@ -36,6 +45,7 @@ impl Server {
             Self::Mariadb => &["SENDOFF_TEST_MARIADB"],
             Self::Galera => &["SENDOFF_TEST_GALERA_1", "SENDOFF_TEST_GALERA_2"],
             Self::Faketime => &["SENDOFF_TEST_FAKETIME"],
+            Self::Python => &["SENDOFF_TEST_PYTHON"],
         }
     }
 

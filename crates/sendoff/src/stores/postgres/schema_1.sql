@@ -35,8 +35,10 @@ CREATE TABLE IF NOT EXISTS {event} (
         ),
         'hex'
     )::uuid,
-    deliver_at timestamptz,
-    created_at timestamptz NOT NULL DEFAULT now(),
+    -- No driver reads what lies beyond, 'infinity' among it, and a row that no worker can read would stop its lane.
+    deliver_at timestamptz CHECK (deliver_at < '9999-01-01 00:00:00+00'),
+    created_at timestamptz NOT NULL DEFAULT now()
+        CHECK (created_at BETWEEN '0001-01-01 00:00:00+00' AND '9999-01-01 00:00:00+00'),
     PRIMARY KEY (target, lane, id)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0,

@@ -1,6 +1,8 @@
 //! What the SQL stores share: dialects, a table's layout, filling statements, retrying contention.
 
 mod bind;
+#[cfg(any(test, feature = "postgres", feature = "tokio-postgres", feature = "sqlite", feature = "sea-orm"))]
+mod codes;
 mod contention;
 mod dialect;
 mod errors;
@@ -16,16 +18,22 @@ mod snapshots;
 pub(crate) use bind::Bind;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use bind::timestamp;
+#[cfg(any(feature = "sqlite", feature = "sea-orm"))]
+pub(crate) use codes::sqlite;
+#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "sea-orm"))]
+pub(crate) use codes::sqlstate;
 pub(crate) use contention::{PATIENCE, retry};
 pub(crate) use dialect::Dialect;
 #[cfg(feature = "postgres")]
 pub(crate) use errors::database_error;
 pub(crate) use errors::from_driver;
 pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey};
+#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "diesel-async"))]
+pub(crate) use outbox::EventColumns;
 pub use outbox::{HostConnection, Migration, Names, Outbox, SCHEMA_VERSION, SqlOutbox};
 pub(crate) use outbox::{SqlDatabase, SqlTransaction, Templates, enqueue_statements, sql_transaction};
 #[cfg(feature = "postgres")]
-pub(crate) use outbox::{headers_json, is_plain, object_headers, paused_name};
+pub(crate) use outbox::{is_plain, object_headers, paused_name};
 pub use plan::Plan;
 pub(crate) use pool::Connections;
 pub(crate) use pool::Lent;

@@ -8,7 +8,9 @@ CREATE TABLE IF NOT EXISTS {meta} (
 CREATE TABLE IF NOT EXISTS {event} (
     -- AUTOINCREMENT: no id is ever given out again.
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    target TEXT NOT NULL DEFAULT 'default' CHECK (length(CAST(target AS BLOB)) BETWEEN 1 AND 63),
+    -- Types are checked: this database takes any value in any column, and a row that no worker can read would stop its lane.
+    target TEXT NOT NULL DEFAULT 'default'
+        CHECK (typeof(target) = 'text' AND length(CAST(target AS BLOB)) BETWEEN 1 AND 63),
     -- Computed here, so that no two programs can disagree on it. There is no hash function: the end of a key tells keys apart best.
     lane INTEGER GENERATED ALWAYS AS (
         CASE WHEN key IS NULL THEN id % 64 ELSE (
@@ -19,20 +21,24 @@ CREATE TABLE IF NOT EXISTS {event} (
             + coalesce(unicode(substr(key, -4, 1)), 0) * 23
         ) % 64 END
     ) VIRTUAL,
-    topic TEXT NOT NULL CHECK (length(CAST(topic AS BLOB)) BETWEEN 1 AND 255),
-    key TEXT CHECK (length(CAST(key AS BLOB)) BETWEEN 1 AND 255),
-    payload BLOB NOT NULL,
-    content_type TEXT,
-    headers TEXT CHECK (json_type(headers) = 'object'),
+    topic TEXT NOT NULL CHECK (typeof(topic) = 'text' AND length(CAST(topic AS BLOB)) BETWEEN 1 AND 255),
+    key TEXT CHECK (key IS NULL OR (typeof(key) = 'text' AND length(CAST(key AS BLOB)) BETWEEN 1 AND 255)),
+    payload BLOB NOT NULL CHECK (typeof(payload) IN ('blob', 'text')),
+    content_type TEXT CHECK (typeof(content_type) IN ('text', 'null')),
+    headers TEXT CHECK (headers IS NULL OR (typeof(headers) = 'text' AND json_type(headers) = 'object')),
     -- UUIDv7 as text.
     event_id TEXT NOT NULL DEFAULT (
         substr(printf('%012x', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)), 1, 8) || '-'
         || substr(printf('%012x', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)), 9, 4) || '-7'
         || substr(lower(hex(randomblob(2))), 2) || '-8' || substr(lower(hex(randomblob(2))), 2) || '-'
         || lower(hex(randomblob(6)))
+    ) CHECK (
+        typeof(event_id) = 'text' AND event_id GLOB '????????-????-????-????-????????????'
+        AND event_id NOT GLOB '*[^0-9a-f-]*'
     ),
-    deliver_at INTEGER,
+    deliver_at INTEGER CHECK (typeof(deliver_at) IN ('integer', 'null')),
     created_at INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) * 1000)
+        CHECK (typeof(created_at) = 'integer')
 );
 
 CREATE INDEX IF NOT EXISTS {event_by_lane} ON {event} (target, lane, id);

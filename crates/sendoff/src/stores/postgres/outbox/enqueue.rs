@@ -1,13 +1,11 @@
 //! Enqueue on a host's sqlx connection.
 
-use sqlx::types::Uuid;
-use sqlx::types::time::OffsetDateTime;
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, Transaction};
 
 use super::super::{arguments, errors};
 use crate::error::StoreError;
 use crate::event::NewEvent;
-use crate::stores::sql::{Dialect, HostConnection, Templates, enqueue_statements, headers_json};
+use crate::stores::sql::{Dialect, EventColumns, HostConnection, Templates, enqueue_statements};
 
 impl HostConnection for &mut PgConnection {
     fn dialect(&self) -> Dialect {
@@ -24,31 +22,16 @@ impl HostConnection for &mut PgConnection {
             }
             return Ok(());
         }
-        let sql = templates.fill(include_str!("enqueue_many.sql"), &[])?.sql;
-        let column = |read: fn(&NewEvent) -> &str| events.iter().map(read).collect::<Vec<&str>>();
-        let optional = |read: fn(&NewEvent) -> Option<&str>| events.iter().map(read).collect::<Vec<_>>();
-        let payloads: Vec<&[u8]> = events.iter().map(|event| event.payload.as_slice()).collect();
-        let headers: Vec<Option<String>> = events
-            .iter()
-            .map(|event| (!event.headers.is_empty()).then(|| headers_json(event).to_string()))
-            .collect();
-        let ids: Vec<Option<Uuid>> = events.iter().map(|event| event.event_id.map(|id| id.0)).collect();
-        let deliver_at: Vec<Option<OffsetDateTime>> = events
-            .iter()
-            .map(|event| {
-                let nanos = i128::from(event.deliver_at?.as_micros()) * 1_000;
-                OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()
-            })
-            .collect();
-        sqlx::query(AssertSqlSafe(sql))
-            .bind(column(|event| &event.target))
-            .bind(column(|event| &event.topic))
-            .bind(optional(|event| event.key.as_deref()))
-            .bind(payloads)
-            .bind(optional(|event| event.content_type.as_deref()))
-            .bind(headers)
-            .bind(ids)
-            .bind(deliver_at)
+        let columns = EventColumns::of(events)?;
+        sqlx::query(AssertSqlSafe(EventColumns::statement(templates)?))
+            .bind(columns.targets)
+            .bind(columns.topics)
+            .bind(columns.keys)
+            .bind(columns.payloads)
+            .bind(columns.content_types)
+            .bind(columns.headers)
+            .bind(columns.event_ids)
+            .bind(columns.deliver_at)
             .execute(&mut *self)
             .await
             .map_err(convert)?;

@@ -38,6 +38,9 @@ const ROWS_PER_STATEMENT: usize = 1_000;
 /// # }
 /// ```
 ///
+/// sqlx is always among them, by the features of the stores; `tokio-postgres`, `diesel-async` and `sea-orm` have features of their own.
+/// With the feature `otel` events carry the W3C trace context of the current span.
+///
 /// Tools that have no transaction of a host's, such as one that publishes by hand, begin one.
 #[derive(Debug, Clone, Default)]
 pub struct Outbox {
@@ -88,8 +91,12 @@ impl Outbox {
         mut events: Vec<NewEvent>,
     ) -> Result<Vec<EventId>, StoreError> {
         let mut ids = Vec::with_capacity(events.len());
+        #[cfg(feature = "otel")]
+        let trace = crate::trace_context::TraceContext::current();
         for event in &mut events {
             event.check(&self.limits)?;
+            #[cfg(feature = "otel")]
+            trace.add_to(event);
             ids.push(*event.event_id.get_or_insert_with(EventId::generate));
         }
         if events.is_empty() {
@@ -146,6 +153,6 @@ fn row(templates: &Templates, event: &NewEvent) -> Vec<Arg> {
     ]
 }
 
-pub(crate) fn headers_json(event: &NewEvent) -> serde_json::Value {
+pub(super) fn headers_json(event: &NewEvent) -> serde_json::Value {
     event.headers.iter().map(|(name, value)| (name.clone(), serde_json::Value::from(value.clone()))).collect()
 }

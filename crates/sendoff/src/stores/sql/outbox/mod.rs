@@ -3,6 +3,8 @@
 //! What a dialect can do better it overrides; this is the floor, and correct everywhere.
 
 mod cancel;
+#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "diesel-async"))]
+mod columns;
 mod counts;
 mod diverted;
 mod enqueue;
@@ -26,14 +28,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+#[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "diesel-async"))]
+pub(crate) use columns::EventColumns;
+pub(crate) use enqueue::statements as enqueue_statements;
 pub use enqueue::{HostConnection, Outbox};
-pub(crate) use enqueue::{headers_json, statements as enqueue_statements};
 pub use migrate::{Migration, SCHEMA_VERSION};
 pub use names::Names;
 pub(crate) use rows::RowReader;
 #[cfg(feature = "postgres")]
 pub(crate) use rows::object_headers;
+#[cfg(feature = "postgres")]
 pub(crate) use settle::is_plain;
+#[cfg(feature = "postgres")]
 pub(crate) use store::paused_name;
 pub(crate) use template::{Arg, Templates, list};
 pub(crate) use transaction::sql_transaction;

@@ -1,0 +1,126 @@
+//! Enqueue on a diesel-async connection.
+
+use diesel::mysql::Mysql;
+use diesel::query_builder::{BoxedSqlQuery, SqlQuery};
+use diesel::result::{DatabaseErrorKind, Error};
+use diesel::sql_types::{Array, BigInt, Binary, Bool, Datetime, Double, Nullable, Text, Timestamptz, Uuid};
+use diesel_async::{
+    AnsiTransactionManager, AsyncConnection, AsyncMysqlConnection, AsyncPgConnection, RunQueryDsl as _,
+    TransactionManager as _,
+};
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::event::NewEvent;
+use crate::stores::sql::{Bind, Dialect, EventColumns, HostConnection, Templates, enqueue_statements};
+
+/// ```no_run
+/// # async fn example(connection: &mut diesel_async::AsyncPgConnection) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// use diesel_async::AsyncConnection as _;
+/// use sendoff::{NewEvent, Outbox};
+///
+/// let outbox = Outbox::new();
+/// connection
+///     .transaction(async |connection| {
+///         outbox.enqueue(connection, NewEvent::new("orders.placed").key("order-4711")).await?;
+///         Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+///     })
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Outside `transaction` it is `Rejected`: an event written there commits at once, whatever becomes of the host's work.
+impl HostConnection for &mut AsyncPgConnection {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    async fn write(self, templates: &Templates, events: &[NewEvent]) -> Result<(), StoreError> {
+        refuse_without_transaction(self)?;
+        let columns = EventColumns::of(events)?;
+        diesel::sql_query(EventColumns::statement(templates)?)
+            .bind::<Array<Text>, _>(columns.targets)
+            .bind::<Array<Text>, _>(columns.topics)
+            .bind::<Array<Nullable<Text>>, _>(columns.keys)
+            .bind::<Array<Binary>, _>(columns.payloads)
+            .bind::<Array<Nullable<Text>>, _>(columns.content_types)
+            .bind::<Array<Nullable<Text>>, _>(columns.headers)
+            .bind::<Array<Nullable<Uuid>>, _>(columns.event_ids)
+            .bind::<Array<Nullable<Timestamptz>>, _>(columns.deliver_at)
+            .execute(self)
+            .await
+            .map(drop)
+            .map_err(convert)
+    }
+}
+
+/// As for PostgreSQL: inside `transaction`.
+impl HostConnection for &mut AsyncMysqlConnection {
+    fn dialect(&self) -> Dialect {
+        Dialect::Mysql
+    }
+
+    async fn write(self, templates: &Templates, events: &[NewEvent]) -> Result<(), StoreError> {
+        refuse_without_transaction(self)?;
+        for statement in enqueue_statements(templates, events)? {
+            let query = diesel::sql_query(statement.sql).into_boxed::<Mysql>();
+            let query = statement.binds.into_iter().fold(query, bind);
+            query.execute(&mut *self).await.map_err(convert)?;
+        }
+        Ok(())
+    }
+}
+
+fn bind(
+    query: BoxedSqlQuery<'static, Mysql, SqlQuery>,
+    bind: Bind,
+) -> BoxedSqlQuery<'static, Mysql, SqlQuery> {
+    match bind {
+        Bind::Bool(value) => query.bind::<Bool, _>(value),
+        Bind::Int(value) => query.bind::<BigInt, _>(value),
+        Bind::Float(value) => query.bind::<Double, _>(value),
+        Bind::Text(value) => query.bind::<Text, _>(value),
+        Bind::Bytes(value) => query.bind::<Binary, _>(value),
+        Bind::Uuid(value) => query.bind::<Binary, _>(value.as_bytes().to_vec()),
+        Bind::Json(value) => query.bind::<Text, _>(value.to_string()),
+        Bind::Moment(value) => query.bind::<Datetime, _>(value),
+        Bind::PlainMoment(value) => query.bind::<Datetime, _>(value),
+    }
+}
+
+/// diesel counts the transactions it began.
+fn refuse_without_transaction<C>(connection: &mut C) -> Result<(), StoreError>
+where
+    C: AsyncConnection<TransactionManager = AnsiTransactionManager>,
+    AnsiTransactionManager: diesel_async::TransactionManager<C>,
+{
+    let depth = AnsiTransactionManager::transaction_manager_status_mut(connection).transaction_depth();
+    match depth.map_err(convert)? {
+        Some(_) => Ok(()),
+        None => Err(StoreError::rejected(
+            "enqueue",
+            "event",
+            "no transaction is open on the connection; enqueue inside `transaction`",
+        )),
+    }
+}
+
+/// diesel keeps the database's code to itself: what it has no name for is `Unavailable`.
+fn convert(error: Error) -> StoreError {
+    use DatabaseErrorKind as K;
+    let kind = match &error {
+        Error::DatabaseError(kind, _) => match kind {
+            K::UniqueViolation
+            | K::ForeignKeyViolation
+            | K::NotNullViolation
+            | K::CheckViolation
+            | K::RestrictViolation
+            | K::ExclusionViolation => StoreErrorKind::Rejected,
+            K::SerializationFailure => StoreErrorKind::Contended,
+            _ => StoreErrorKind::Unavailable,
+        },
+        Error::SerializationError(_) => StoreErrorKind::Rejected,
+        _ => StoreErrorKind::Unavailable,
+    };
+    StoreError::new(kind, "enqueue", "event", error.to_string()).caused_by(error)
+}
