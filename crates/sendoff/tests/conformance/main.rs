@@ -13,6 +13,7 @@ mod harness;
 mod jobs;
 mod mariadb;
 mod outbox_faults;
+mod outbox_migrations;
 mod outbox_postgres;
 mod outbox_torture;
 mod outbox_worker;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         galera::trials(),
         processes::trials(),
         outbox_faults::trials(),
+        outbox_migrations::trials(),
         outbox_postgres::trials(),
         examples::trials(),
     ] {
