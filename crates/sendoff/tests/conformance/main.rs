@@ -14,6 +14,7 @@ mod jobs;
 mod mariadb;
 mod outbox_faults;
 mod outbox_migrations;
+mod outbox_poison;
 mod outbox_postgres;
 mod outbox_torture;
 mod outbox_worker;
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         processes::trials(),
         outbox_faults::trials(),
         outbox_migrations::trials(),
+        outbox_poison::trials(),
         outbox_postgres::trials(),
         examples::trials(),
     ] {
