@@ -43,7 +43,9 @@ fn main() -> ExitCode {
     if outbox_worker::is_wanted() {
         return outbox_worker::run();
     }
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // Most of a test's time is waiting for a server or a lease.
+    arguments.test_threads.get_or_insert(4);
     servers::report_missing();
     let mut trials = Vec::new();
     suite(&mut trials, "memory", None, || async { harness::memory::Memory::new() });
