@@ -199,7 +199,7 @@ where
     Sql<DB>: StoreHarness,
 {
     let (_directory, log) = log_file();
-    let orders = Orders { lease_millis: 2_000, ..Orders::new(&harness.url, &harness.names, &log) };
+    let orders = Orders { lease_millis: 3_000, ..Orders::new(&harness.url, &harness.names, &log) };
     let mut workers = vec![Process::start(&orders).await];
     for clock in ["+5h", "-5h"] {
         let mut child = command(&orders);
@@ -212,8 +212,14 @@ where
     let inspect = harness.inspect();
     let all_owned = || async {
         let lanes = inspect.lanes(DEFAULT_TARGET).await.unwrap();
-        let owners: std::collections::HashSet<_> = lanes.iter().filter_map(|lane| lane.owner).collect();
-        owners.len() == 3 && lanes.iter().all(|lane| lane.owner.is_some() && !lane.expired)
+        let mut shares: std::collections::HashMap<_, usize> = std::collections::HashMap::new();
+        for lane in lanes.iter().filter(|lane| !lane.expired) {
+            *shares.entry(lane.owner).or_default() += 1;
+        }
+        // Evenly, or lanes are still on their way.
+        shares.len() == 3
+            && !shares.contains_key(&None)
+            && shares.values().all(|lanes| (21..=22).contains(lanes))
     };
     until("three share the lanes", Duration::from_secs(30), all_owned).await;
     let before: Vec<i64> =
@@ -225,7 +231,7 @@ where
     until("all is published", Duration::from_secs(30), || async { published(&log).len() >= 600 }).await;
     let after: Vec<i64> =
         inspect.lanes(DEFAULT_TARGET).await.unwrap().iter().map(|lane| lane.epoch).collect();
-    assert_eq!(before, after, "no lane changed hands in twice the lease");
+    assert_eq!(before, after, "no lane changed hands in more than a lease");
     assert_eq!(published(&log).len(), 600, "each was published once");
     for worker in workers {
         let report = worker.stop().await;
