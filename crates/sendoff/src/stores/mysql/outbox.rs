@@ -11,7 +11,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::event::NewEvent;
 use crate::stores::sql::{
     Dialect, HostConnection, SqlDatabase, SqlTransaction, Statement, Templates, enqueue_statements,
-    sql_transaction,
+    host_connection, sql_transaction,
 };
 
 /// An outbox in a MariaDB or MySQL database.
@@ -84,30 +84,4 @@ const SUBJECT: &str = "outbox";
 
 sql_transaction!(sqlx::MySql, sqlx::mysql::MySqlRow, ());
 
-impl HostConnection for &mut sqlx::MySqlConnection {
-    fn dialect(&self) -> Dialect {
-        Dialect::Mysql
-    }
-
-    async fn write(self, templates: &Templates, events: &[NewEvent]) -> Result<(), StoreError> {
-        let convert = |error| errors::convert("enqueue", "event", error);
-        for statement in enqueue_statements(templates, events)? {
-            let arguments = arguments(&statement).map_err(convert)?;
-            // One event at a time is what hosts do most: only that text is kept prepared.
-            let insert =
-                sqlx::query_with(AssertSqlSafe(statement.sql), arguments).persistent(events.len() == 1);
-            insert.execute(&mut *self).await.map_err(convert)?;
-        }
-        Ok(())
-    }
-}
-
-impl HostConnection for &mut sqlx::Transaction<'_, sqlx::MySql> {
-    fn dialect(&self) -> Dialect {
-        Dialect::Mysql
-    }
-
-    async fn write(self, templates: &Templates, events: &[NewEvent]) -> Result<(), StoreError> {
-        HostConnection::write(&mut **self, templates, events).await
-    }
-}
+host_connection!(sqlx::MySql, sqlx::MySqlConnection, Dialect::Mysql);

@@ -30,6 +30,8 @@ pub(crate) use errors::from_driver;
 pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey};
 #[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "diesel-async"))]
 pub(crate) use outbox::EventColumns;
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
+pub(crate) use outbox::host_connection;
 pub use outbox::{HostConnection, Migration, Names, Outbox, SCHEMA_VERSION, SqlOutbox};
 pub(crate) use outbox::{SqlDatabase, SqlTransaction, Templates, enqueue_statements, sql_transaction};
 #[cfg(feature = "postgres")]

@@ -11,8 +11,8 @@ use crate::claim::{Record, Table, Value};
 use crate::error::StoreError;
 use crate::event::NewEvent;
 use crate::stores::sql::{
-    Dialect, HostConnection, SqlDatabase, SqlTransaction, Statement, Templates, enqueue_statements, retry,
-    sql_transaction,
+    Dialect, HostConnection, SqlDatabase, SqlTransaction, Statement, Templates, enqueue_statements,
+    host_connection, retry, sql_transaction,
 };
 
 /// An outbox in a SQLite file. Every process that works on it must be on the file's own machine.
@@ -73,30 +73,4 @@ const SUBJECT: &str = "outbox";
 
 sql_transaction!(sqlx::Sqlite, sqlx::sqlite::SqliteRow, OwnedMutexGuard<()>);
 
-impl HostConnection for &mut sqlx::SqliteConnection {
-    fn dialect(&self) -> Dialect {
-        Dialect::Sqlite
-    }
-
-    async fn write(self, templates: &Templates, events: &[NewEvent]) -> Result<(), StoreError> {
-        let convert = |error| errors::convert("enqueue", "event", error);
-        for statement in enqueue_statements(templates, events)? {
-            let arguments = arguments(&statement).map_err(convert)?;
-            // One event at a time is what hosts do most: only that text is kept prepared.
-            let insert =
-                sqlx::query_with(AssertSqlSafe(statement.sql), arguments).persistent(events.len() == 1);
-            insert.execute(&mut *self).await.map_err(convert)?;
-        }
-        Ok(())
-    }
-}
-
-impl HostConnection for &mut sqlx::Transaction<'_, sqlx::Sqlite> {
-    fn dialect(&self) -> Dialect {
-        Dialect::Sqlite
-    }
-
-    async fn write(self, templates: &Templates, events: &[NewEvent]) -> Result<(), StoreError> {
-        HostConnection::write(&mut **self, templates, events).await
-    }
-}
+host_connection!(sqlx::Sqlite, sqlx::SqliteConnection, Dialect::Sqlite);

@@ -156,3 +156,40 @@ fn row(templates: &Templates, event: &NewEvent) -> Vec<Arg> {
 pub(super) fn headers_json(event: &NewEvent) -> serde_json::Value {
     event.headers.iter().map(|(name, value)| (name.clone(), serde_json::Value::from(value.clone()))).collect()
 }
+
+/// Makes a driver's connection, and its transaction, a [`HostConnection`] that runs the portable INSERTs. The module has `errors` and `arguments`.
+#[cfg_attr(not(any(feature = "sqlite", feature = "mysql")), allow(unused_macros))]
+macro_rules! host_connection {
+    ($database:ty, $connection:ty, $dialect:expr) => {
+        impl HostConnection for &mut $connection {
+            fn dialect(&self) -> Dialect {
+                $dialect
+            }
+
+            async fn write(self, templates: &Templates, events: &[NewEvent]) -> Result<(), StoreError> {
+                let convert = |error| errors::convert("enqueue", "event", error);
+                for statement in enqueue_statements(templates, events)? {
+                    let arguments = arguments(&statement).map_err(convert)?;
+                    // One event at a time is what hosts do most: only that text is kept prepared.
+                    let insert = sqlx::query_with(AssertSqlSafe(statement.sql), arguments)
+                        .persistent(events.len() == 1);
+                    insert.execute(&mut *self).await.map_err(convert)?;
+                }
+                Ok(())
+            }
+        }
+
+        impl HostConnection for &mut sqlx::Transaction<'_, $database> {
+            fn dialect(&self) -> Dialect {
+                $dialect
+            }
+
+            async fn write(self, templates: &Templates, events: &[NewEvent]) -> Result<(), StoreError> {
+                HostConnection::write(&mut **self, templates, events).await
+            }
+        }
+    };
+}
+
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
+pub(crate) use host_connection;

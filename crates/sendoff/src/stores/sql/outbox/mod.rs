@@ -30,6 +30,8 @@ use async_trait::async_trait;
 
 #[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "diesel-async"))]
 pub(crate) use columns::EventColumns;
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
+pub(crate) use enqueue::host_connection;
 pub(crate) use enqueue::statements as enqueue_statements;
 pub use enqueue::{HostConnection, Outbox};
 pub use migrate::{Migration, SCHEMA_VERSION};
