@@ -1,2 +1,178 @@
-//! The pipeline that claims events, publishes them and settles the outcome, to be embedded in a service or run by
-//! the `sendoff` program. Nothing is here yet.
+//! The relay: claims events from an outbox, publishes them to sinks, settles what became of them.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # async fn example(store: Arc<dyn sendoff::outbox::Store>, sink: Arc<dyn sendoff::Sink>) -> Result<(), sendoff_relay::RelayError> {
+//! use sendoff_relay::{Relay, TargetConfig};
+//!
+//! let relay = Relay::new(store).target(TargetConfig::new("default"), sink);
+//! let handle = relay.handle();
+//! tokio::spawn(relay.run(async { tokio::signal::ctrl_c().await.unwrap_or_default() }));
+//! println!("{:?}", handle.figures());
+//! # Ok(())
+//! # }
+//! ```
+
+mod breaker;
+mod claim;
+mod config;
+mod figures;
+mod poll;
+mod publish;
+mod rate;
+mod retry;
+mod runs;
+mod settle;
+mod sizing;
+mod target;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sendoff::outbox::Store;
+use sendoff::{Sink, StoreError};
+use tokio::task::JoinSet;
+
+pub use breaker::BreakerConfig;
+pub use config::TargetConfig;
+pub use figures::Figures;
+pub use poll::Bell;
+pub use retry::{RETRY_HEADER, RetryPolicy};
+
+use self::target::{Mode, Target};
+
+/// Why a relay did not run, or did not stop cleanly.
+#[derive(Debug, thiserror::Error)]
+pub enum RelayError {
+    /// It cannot work as configured.
+    #[error("{0}")]
+    Config(String),
+    /// A worker could not give back its lanes: they go over when their leases end.
+    #[error("a worker could not leave: {0}")]
+    Leave(#[from] StoreError),
+    /// A worker ended by a panic.
+    #[error("a worker of the relay panicked: {0}")]
+    Panicked(String),
+}
+
+/// Delivers an outbox's events: one loop, one breaker and one sink for each target, so that none holds up another.
+#[derive(Debug)]
+pub struct Relay {
+    store: Arc<dyn Store>,
+    targets: BTreeMap<String, Arc<Target>>,
+    bell: Bell,
+    wrong: Option<String>,
+}
+
+impl Relay {
+    /// A relay without targets.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, targets: BTreeMap::new(), bell: Bell::default(), wrong: None }
+    }
+
+    /// Delivers this target's events to this sink.
+    #[must_use]
+    pub fn target(mut self, config: TargetConfig, sink: Arc<dyn Sink>) -> Self {
+        let name = config.target.clone();
+        let checked = config.check();
+        let target = Arc::new(Target::new(config, sink, self.bell.clone()));
+        let is_double = self.targets.insert(name.clone(), target).is_some();
+        let double = is_double.then(|| format!("target {name:?} is configured twice"));
+        self.wrong = self.wrong.or(double).or(checked.err());
+        self
+    }
+
+    /// To watch and steer it while it runs.
+    pub fn handle(&self) -> RelayHandle {
+        RelayHandle { targets: self.targets.clone(), bell: self.bell.clone() }
+    }
+
+    /// Runs until `shutdown` is ready; then finishes what is in flight and gives its lanes back. Dropped, it stops at once, and others take over when its leases end.
+    ///
+    /// # Errors
+    /// `Config` before anything is done; the others after everything has ended.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), RelayError> {
+        if let Some(wrong) = self.wrong {
+            return Err(RelayError::Config(wrong));
+        }
+        let mut loops = JoinSet::new();
+        for target in self.targets.values() {
+            for _ in 0..target.config.workers {
+                loops.spawn(target::run(Arc::clone(target), Arc::clone(&self.store)));
+            }
+        }
+        shutdown.await;
+        for target in self.targets.values() {
+            target.mode.send_replace(Mode::Stop);
+        }
+        let mut result = Ok(());
+        while let Some(ended) = loops.join_next().await {
+            result = result.and(match ended {
+                Ok(left) => left.map_err(RelayError::from),
+                Err(error) => Err(RelayError::Panicked(error.to_string())),
+            });
+        }
+        for target in self.targets.values() {
+            if let Err(error) = target.sink.close().await {
+                tracing::warn!(%error, "a sink could not be closed");
+            }
+        }
+        result
+    }
+}
+
+/// Watches and steers a relay.
+#[derive(Debug, Clone)]
+pub struct RelayHandle {
+    targets: BTreeMap<String, Arc<Target>>,
+    bell: Bell,
+}
+
+impl RelayHandle {
+    /// Ring it after a commit.
+    pub fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    /// What was done, by target.
+    pub fn figures(&self) -> BTreeMap<String, Figures> {
+        self.targets.iter().map(|(name, target)| (name.clone(), target.counters.figures())).collect()
+    }
+
+    /// Whether a target's sink is taken to be there. None: there is no such target.
+    pub fn is_up(&self, target: &str) -> Option<bool> {
+        self.targets.get(target).map(|target| target.breaker().is_closed())
+    }
+
+    /// Claims nothing more for a target, in this process. What is in flight is finished. False: there is no such target, or it stops.
+    pub fn pause(&self, target: &str) -> bool {
+        self.change(target, Mode::Run, Mode::Pause)
+    }
+
+    /// Goes on with a target.
+    pub fn resume(&self, target: &str) -> bool {
+        self.change(target, Mode::Pause, Mode::Run)
+    }
+
+    /// Pauses a target and waits until nothing of it is in flight here.
+    pub async fn drain(&self, target: &str) -> bool {
+        let Some(known) = self.targets.get(target) else { return false };
+        self.pause(target);
+        while known.counters.in_flight.get() > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        true
+    }
+
+    fn change(&self, target: &str, from: Mode, to: Mode) -> bool {
+        let Some(target) = self.targets.get(target) else { return false };
+        target.mode.send_if_modified(|mode| {
+            let changes = *mode == from;
+            if changes {
+                *mode = to;
+            }
+            changes
+        });
+        *target.mode.borrow() == to
+    }
+}

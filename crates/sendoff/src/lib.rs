@@ -46,6 +46,7 @@ pub mod claim;
 mod error;
 mod event;
 pub mod outbox;
+mod sink;
 pub mod stores;
 #[cfg(feature = "testkit")]
 pub mod testkit;
@@ -56,6 +57,8 @@ mod trace_context;
 pub use stores::Outbox;
 
 pub use error::{StoreError, StoreErrorKind};
+pub use sink::{Capabilities, Delivery, Sink, SinkError};
+
 pub use event::{
     Attempts, CONTENT_TYPE_BYTES_MAX, DEFAULT_TARGET, Event, EventId, HEADERS_BYTES_MAX, Headers,
     KEY_BYTES_MAX, Limits, NewEvent, PAYLOAD_BYTES_MAX, TARGET_BYTES_MAX, TOPIC_BYTES_MAX,

@@ -20,8 +20,8 @@ pub use inspect::{
 pub use leases::LANES;
 pub(crate) use store::rests_on_marker;
 pub use store::{
-    Cause, Census, Change, Due, ERROR_CHARS_MAX, Failure, Fetch, Fetched, FloorProbe, Flush, Hold, Lane,
-    LaneFetch, LaneFloor, Leased, Member, ParkedFetch, Place, Reason, RowAddress, Settled, Settlement, Store,
-    Token, WorkerId,
+    Cause, Census, Change, Due, ERROR_CHARS_MAX, Failure, Fetch, Fetched, Flush, Hold, HorizonProbe, Lane,
+    LaneFetch, LaneFloor, Leased, Member, Page, ParkedFetch, Place, Reason, RowAddress, Settled, Settlement,
+    Store, Token, WorkerId,
 };
 pub use worker::{Claimed, OnExhausted, Outcome, Receipt, Stats, Summary, Worker, WorkerConfig};

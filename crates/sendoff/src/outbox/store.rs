@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -164,6 +165,27 @@ pub struct Fetched {
     pub corrupt: Option<String>,
 }
 
+/// What was read of the lanes that were asked for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Page {
+    /// Lane by lane as they were asked for, lowest position first.
+    pub events: Vec<Fetched>,
+    /// The limit was reached in this lane: nothing is known of it after its last event here, nor of the lanes named after it.
+    pub ends_in: Option<Lane>,
+}
+
+impl Page {
+    /// Of the first `limit` events, or as many as there are.
+    pub fn new(events: Vec<Fetched>, limit: u32) -> Self {
+        let mut page = Self { events, ends_in: None };
+        page.events.truncate(limit as usize);
+        if page.events.len() == limit as usize {
+            page.ends_in = page.events.last().map(|row| row.event.lane);
+        }
+        page
+    }
+}
+
 /// Parked events that may be tried.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ParkedFetch {
@@ -312,7 +334,7 @@ pub struct Settlement {
     /// Where it was found.
     pub place: Place,
     /// Its key.
-    pub key: Option<String>,
+    pub key: Option<Arc<str>>,
     /// What becomes of it.
     pub change: Change,
 }
@@ -349,12 +371,19 @@ pub struct Settled {
     pub missing: HashSet<i64>,
 }
 
-/// How far the search for safe floors has come; the store's own business. Dropped, it starts anew.
+/// How far the search for the horizon has come; the store's own business. Dropped, it starts anew.
 #[derive(Debug, Clone, Default)]
-pub struct FloorProbe {
+pub struct HorizonProbe {
     /// The highest position handed out, and the transactions that may still write one at or below it.
     #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
     pub(crate) sampled: Option<(i64, Vec<String>)>,
+}
+
+impl HorizonProbe {
+    /// It has begun and not ended: a further step may end it.
+    pub fn is_under_way(&self) -> bool {
+        self.sampled.is_some()
+    }
 }
 
 /// A lane's floor as its owner knows it.
@@ -402,8 +431,8 @@ pub trait Store: fmt::Debug + Send + Sync {
         let _ = worker;
     }
 
-    /// Reads events, in one trip for all lanes.
-    async fn fetch(&self, want: &Fetch) -> Result<Vec<Fetched>, StoreError>;
+    /// Reads events, in one trip for all lanes. The first event of a lane is read whatever its size.
+    async fn fetch(&self, want: &Fetch) -> Result<Page, StoreError>;
 
     /// Reads parked events that are due, each with those of its key that wait behind it. `above` has no meaning here. A
     /// delayed one tells how its key stands; the others are free.
@@ -418,15 +447,22 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Applies settlements, fenced by their tokens.
     async fn settle(&self, flush: &Flush) -> Result<Settled, StoreError>;
 
-    /// Goes one step on in finding out below which position nothing can appear any more; answers with the floors that changed. A store that has
-    /// no way to know leaves them where they are.
-    async fn raise_floors(
-        &self,
-        member: &Member,
-        probe: &mut FloorProbe,
-        lanes: &[LaneFloor],
-    ) -> Result<Vec<(Lane, i64)>, StoreError> {
-        let _ = (member, probe, lanes);
-        Ok(Vec::new())
+    /// The highest position that any transaction has taken, committed or not: if it has moved, there may soon be something to fetch. None: this store has no
+    /// cheaper way to know than to fetch.
+    async fn newest(&self) -> Result<Option<i64>, StoreError> {
+        Ok(None)
+    }
+
+    /// Goes one step on in finding the horizon: every event at or below it that will ever be there is seen by whatever is read from now on. None: not yet
+    /// known, or this store has no way to know.
+    async fn horizon(&self, probe: &mut HorizonProbe) -> Result<Option<i64>, StoreError> {
+        let _ = probe;
+        Ok(None)
+    }
+
+    /// Keeps the floors of these lanes for who has them next, fenced by their tokens.
+    async fn keep_floors(&self, member: &Member, lanes: &[LaneFloor]) -> Result<(), StoreError> {
+        let _ = (member, lanes);
+        Ok(())
     }
 }

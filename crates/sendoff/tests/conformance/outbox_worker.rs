@@ -182,7 +182,7 @@ fn publish(claimed: &[Claimed], orders: &Orders, log: &mut File) -> Vec<(Receipt
     let mut lines = String::new();
     let mut outcomes = Vec::with_capacity(claimed.len());
     for claimed in claimed {
-        if std::time::Instant::now() >= claimed.deadline {
+        if tokio::time::Instant::now() >= claimed.deadline {
             // Its lane may be another's by now.
             outcomes.push((claimed.receipt(), Outcome::Release));
             continue;

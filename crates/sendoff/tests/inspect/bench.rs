@@ -172,7 +172,7 @@ impl Bench {
             lane: event.lane,
             position: event.position,
             place: if found.reason.is_some() { Place::Parked } else { Place::Hot(None) },
-            key: event.key,
+            key: event.key.map(Into::into),
             change,
         };
         let flush = Flush {
@@ -200,7 +200,7 @@ impl Bench {
             write!(text, " {} {:?};", number(row.event.event_id), row.reason.unwrap()).unwrap();
         }
         text.push_str(" hot:");
-        let mut hot = self.store.fetch(&want).await.unwrap();
+        let mut hot = self.store.fetch(&want).await.unwrap().events;
         hot.sort_by_key(|row| row.event.position);
         for row in hot {
             write!(text, " {} {:?};", number(row.event.event_id), row.hold).unwrap();

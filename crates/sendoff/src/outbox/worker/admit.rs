@@ -1,13 +1,18 @@
 //! Which of the events that were read may be handed out.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Instant;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+use hashbrown::hash_map::EntryRef;
 
 use super::config::{Claimed, WorkerConfig};
-use super::state::{InFlight, LaneState, Pace, Plan, State, Suspects, behind, diverted, give_up};
+use super::floors;
+use super::plan::Plan;
+use super::state::{InFlight, LaneState, Pace, State, Suspects, behind, diverted, give_up};
 use crate::event::Attempts;
 use crate::outbox::{
-    Cause, Change, Due, Failure, Fetched, Hold, Lane, LaneFetch, Place, Reason, Settlement, Token,
+    Cause, Change, Due, Failure, Fetched, Hold, Lane, LaneFetch, Page, Place, Reason, Settlement, Token,
 };
 
 /// What comes of a fetch.
@@ -30,45 +35,53 @@ struct Admission<'a> {
     now: Instant,
     pace: Pace,
     admitted: Admitted,
-    /// Events of each key that this fetch hands out.
-    runs: HashMap<(Lane, String), u32>,
-    /// Keys of which one was passed over: the rest of this fetch is too.
-    closed: HashSet<(Lane, String)>,
-    /// Keys whose parked events are diverted: the marker of each, and whether any event was left to follow it.
-    diverting: HashMap<(Lane, String), (Settlement, bool)>,
+    /// The keys met so far. A key has one lane: it need not be told from the same one in another.
+    keys: hashbrown::HashMap<Arc<str>, KeyState>,
+}
+
+/// What a fetch has brought of one key so far.
+#[derive(Debug, Default)]
+struct KeyState {
+    /// So many are handed out.
+    run: u32,
+    /// One was passed over: the rest of this fetch is too.
+    closed: bool,
+    /// Its parked events are diverted: the marker, and whether any event was left to follow it.
+    diverting: Option<(Settlement, bool)>,
 }
 
 impl State {
-    /// Takes note of what was read and says what of it is handed out. `rows`: the parked ones first, then each lane's in order.
+    /// Takes note of what was read and says what of it is handed out: the parked ones first, then each lane's in order.
     pub(super) fn admit(
         &mut self,
         plan: &Plan,
-        rows: Vec<Fetched>,
+        parked: Vec<Fetched>,
+        page: Page,
         config: &WorkerConfig,
         now: Instant,
     ) -> Admitted {
-        self.note_suspects(plan, &rows);
-        let full = full_lanes(plan, &rows);
+        self.note_suspects(plan, &parked, &page);
+        let full = full_lanes(plan, &page);
+        let (ends_in, positions) = (page.ends_in, floors::positions(&page));
         let mut admission = Admission {
             plan,
             config,
             now,
             pace: Pace::Free,
             admitted: Admitted::default(),
-            runs: HashMap::new(),
-            closed: HashSet::new(),
-            diverting: HashMap::new(),
+            keys: hashbrown::HashMap::new(),
         };
-        for row in rows {
+        for row in parked.into_iter().chain(page.events) {
             if !admission.look_at(self, row) {
                 break;
             }
         }
         self.pace = admission.pace;
+        self.note_reading(plan, ends_in, &positions);
         let mut admitted = admission.admitted;
         // A marker stays due until nothing of its key is parked behind it.
-        let followed = admission.diverting.into_values().filter(|(_, is_followed)| !is_followed);
-        admitted.moved.extend(followed.map(|(marker, _)| marker));
+        let markers = admission.keys.into_values().filter_map(|key| key.diverting);
+        admitted.moved.extend(markers.filter(|(_, is_followed)| !is_followed).map(|(marker, _)| marker));
         admitted.calm = self.without_suspects();
         self.reach_further(plan, full, &admitted);
         self.stats.claimed += admitted.handed.len() as u64;
@@ -76,18 +89,15 @@ impl State {
     }
 
     /// The first look at a lane whose owner was lost: what that owner had in hand is among the lowest events.
-    fn note_suspects(&mut self, plan: &Plan, rows: &[Fetched]) {
-        let hot: Vec<&Fetched> = rows.iter().filter(|row| row.place.is_hot()).collect();
-        let is_cut = hot.len() >= plan.fetch.limit as usize;
-        let last = hot.last().map(|row| row.event.lane);
+    fn note_suspects(&mut self, plan: &Plan, parked: &[Fetched], page: &Page) {
         for lane in plan.fetch.lanes.iter().map(|lane| lane.lane) {
-            if is_cut && Some(lane) == last {
+            if page.ends_in == Some(lane) {
                 // This lane and those after it were not read to their end.
                 break;
             }
             let Some(state) = self.lane(plan.tokens[&lane]) else { continue };
             if matches!(state.suspects, Suspects::Unknown) && plan.parked {
-                let of_lane = rows.iter().filter(|row| row.event.lane == lane);
+                let of_lane = parked.iter().chain(&page.events).filter(|row| row.event.lane == lane);
                 let left = of_lane.map(|row| (row.event.position, row.event.key.clone()));
                 state.suspects = Suspects::Left(left.collect());
             }
@@ -96,7 +106,9 @@ impl State {
 
     /// Lanes of which a full page was read and nothing handed out, though there was room.
     fn reach_further(&mut self, plan: &Plan, full: HashSet<Lane>, admitted: &Admitted) {
-        if admitted.handed.len() >= plan.room {
+        let is_filled = admitted.handed.len() >= plan.room;
+        self.spread.note(is_filled, !full.is_empty());
+        if is_filled {
             return;
         }
         let has_given = |lane: Lane| {
@@ -120,11 +132,9 @@ impl State {
 impl Admission<'_> {
     /// False: there is no room for more.
     fn look_at(&mut self, state: &mut State, row: Fetched) -> bool {
-        let number = row.event.lane;
-        let Some(token) = self.plan.tokens.get(&number) else { return true };
+        let Some(token) = self.plan.tokens.get(&row.event.lane) else { return true };
         let is_recent = state.recent.positions.contains(&row.event.position);
-        let key_is_recent =
-            row.event.key.as_ref().is_some_and(|key| state.recent.keys.contains(&(number, key.clone())));
+        let key_is_recent = row.event.key.as_deref().is_some_and(|key| state.recent.keys.contains(key));
         let Some(lane) = state.lane(*token) else { return true };
         if is_recent || lane.draining || lane.in_flight.contains_key(&row.event.position) {
             self.close(&row);
@@ -139,10 +149,7 @@ impl Admission<'_> {
             }
             return true;
         }
-        let is_busy = row.event.key.as_ref().is_some_and(|key| {
-            lane.busy_keys.contains_key(key) && !self.runs.contains_key(&(number, key.clone()))
-        });
-        if row.hold == Hold::Draining || is_busy || key_is_recent || self.is_closed(&row) {
+        if row.hold == Hold::Draining || key_is_recent || self.must_wait(lane, &row) {
             self.close(&row);
             return true;
         }
@@ -164,7 +171,6 @@ impl Admission<'_> {
                 failure: None,
             });
         }
-        let run = row.event.key.clone().map(|key| (row.event.lane, key));
         match row.hold {
             Hold::Held => Some(behind(attempts)),
             // Its time has come while others of its key are on their way: it takes its place among them. Passed over, it would
@@ -172,8 +178,8 @@ impl Admission<'_> {
             Hold::Draining if row.reason == Some(Reason::Delayed) => Some(behind(attempts)),
             Hold::Diverted => Some(diverted(attempts)),
             Hold::Free | Hold::Draining => {
-                let (_, is_followed) = self.diverting.get_mut(&run?)?;
-                *is_followed = true;
+                let key = self.keys.get_mut(row.event.key.as_deref()?)?;
+                key.diverting.as_mut()?.1 = true;
                 Some(diverted(attempts))
             }
         }
@@ -188,19 +194,23 @@ impl Admission<'_> {
             attempts: row.event.attempts,
             failure: None,
         };
-        self.diverting.insert((row.event.lane, key.clone()), (settlement(row, sleep), false));
+        self.keys.entry_ref(key.as_str()).or_default().diverting = Some((settlement(row, sleep), false));
         true
     }
 
-    fn is_closed(&self, row: &Fetched) -> bool {
-        let Some(key) = &row.event.key else { return false };
-        let run = (row.event.lane, key.clone());
-        self.closed.contains(&run) || self.runs.get(&run).is_some_and(|count| *count >= self.config.run)
+    /// An earlier one of its key was passed over, or is in flight since before this fetch, or enough of them go along.
+    fn must_wait(&self, lane: &LaneState, row: &Fetched) -> bool {
+        let Some(key) = row.event.key.as_deref() else { return false };
+        match self.keys.get(key) {
+            Some(known) if known.closed => true,
+            Some(known) if known.run > 0 => known.run >= self.config.run,
+            _ => lane.busy_keys.contains_key(key),
+        }
     }
 
     fn close(&mut self, row: &Fetched) {
-        if let Some(key) = &row.event.key {
-            self.closed.insert((row.event.lane, key.clone()));
+        if let Some(key) = row.event.key.as_deref() {
+            self.keys.entry_ref(key).or_default().closed = true;
         }
     }
 
@@ -208,7 +218,7 @@ impl Admission<'_> {
         if let Some(failure) = self.is_over(&row) {
             // After those of its key that are in flight, so that the policy finds it first in line.
             let has_key = row.event.key.is_some();
-            if row.event.key.as_ref().is_none_or(|key| !lane.busy_keys.contains_key(key)) {
+            if row.event.key.as_deref().is_none_or(|key| !lane.busy_keys.contains_key(key)) {
                 let change = give_up(self.config.on_exhausted, has_key, row.event.attempts, failure);
                 self.admitted.moved.push(settlement(&row, change));
             }
@@ -225,16 +235,27 @@ impl Admission<'_> {
             self.close(&row);
             return;
         }
-        if let Some(key) = &row.event.key {
-            *self.runs.entry((row.event.lane, key.clone())).or_default() += 1;
-        }
-        let event = InFlight { key: row.event.key.clone(), place: row.place, attempts: row.event.attempts };
-        lane.start(row.event.position, event);
+        let key = row.event.key.as_deref().map(|key| self.count_in_run(key));
+        lane.start(row.event.position, InFlight { key, place: row.place, attempts: row.event.attempts });
         if alone {
             self.pace = Pace::Alone;
             self.admitted.to_name.push((lane.token, row.event.position));
         }
         self.admitted.handed.push(Claimed { event: row.event, token: lane.token, deadline: lane.deadline });
+    }
+
+    /// One more of this key goes along; the key, to be shared by them all.
+    fn count_in_run(&mut self, key: &str) -> Arc<str> {
+        match self.keys.entry_ref(key) {
+            EntryRef::Occupied(mut known) => {
+                known.get_mut().run += 1;
+                Arc::clone(known.key())
+            }
+            EntryRef::Vacant(entry) => {
+                let known = entry.insert_entry(KeyState { run: 1, ..KeyState::default() });
+                Arc::clone(known.key())
+            }
+        }
     }
 
     /// Why it is not tried again, if it is not.
@@ -250,21 +271,16 @@ impl Admission<'_> {
 }
 
 /// Lanes that have more than was read of them.
-fn full_lanes(plan: &Plan, rows: &[Fetched]) -> HashSet<Lane> {
+fn full_lanes(plan: &Plan, page: &Page) -> HashSet<Lane> {
     let mut read: HashMap<Lane, (u32, u64)> = HashMap::new();
-    let mut all = 0;
-    let mut last = None;
-    for row in rows.iter().filter(|row| row.place.is_hot()) {
+    for row in &page.events {
         let (count, bytes) = read.entry(row.event.lane).or_default();
         *count += 1;
         *bytes += row.event.payload.len() as u64;
-        all += 1;
-        last = Some(row.event.lane);
     }
-    let is_cut = all >= plan.fetch.limit;
     let is_full = |want: &&LaneFetch| {
         let (count, bytes) = read.get(&want.lane).copied().unwrap_or_default();
-        count >= want.limit || bytes >= plan.fetch.bytes_per_lane || (is_cut && last == Some(want.lane))
+        count >= want.limit || bytes >= plan.fetch.bytes_per_lane || page.ends_in == Some(want.lane)
     };
     plan.fetch.lanes.iter().filter(is_full).map(|want| want.lane).collect()
 }
@@ -274,7 +290,7 @@ fn settlement(row: &Fetched, change: Change) -> Settlement {
         lane: row.event.lane,
         position: row.event.position,
         place: row.place,
-        key: row.event.key.clone(),
+        key: row.event.key.as_deref().map(Arc::from),
         change,
     }
 }

@@ -1,6 +1,8 @@
 //! How a worker works, and what it is told.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::error::StoreError;
 use crate::event::{DEFAULT_TARGET, Event};

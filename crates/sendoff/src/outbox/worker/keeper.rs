@@ -1,14 +1,16 @@
 //! Keeps a worker's leases: registers, shares lanes with the others, renews, raises floors.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::Inner;
 use super::admit::accuse;
 use crate::error::StoreError;
-use crate::outbox::{FloorProbe, Flush, Lane, Reason, Token};
+use crate::outbox::{Flush, HorizonProbe, Lane, Reason, Token};
 
-/// So many deleted rows make it worth finding a new floor.
+/// So many deleted rows make it worth finding the horizon again.
 const FLOOR_WORTH: u64 = 500;
 
 /// Floors are looked at so often though nothing was deleted.
@@ -18,8 +20,8 @@ const FLOOR_CHECK: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Keeper {
     renewed: Option<Instant>,
-    probe: FloorProbe,
-    probed: Option<Instant>,
+    probe: HorizonProbe,
+    probe_began: Option<Instant>,
 }
 
 /// Ticks until it is dropped with its worker.
@@ -84,20 +86,22 @@ impl Keeper {
 
     async fn raise_floors(&mut self, inner: &Inner) -> Result<(), StoreError> {
         // Now and then in any case: a sequence that was set back shows itself nowhere else.
-        let is_due = self.probed.is_none_or(|probed| probed.elapsed() >= FLOOR_CHECK);
-        let lanes = inner.state().floors_worth_raising(if is_due { 0 } else { FLOOR_WORTH });
-        if lanes.is_empty() {
+        let is_due = inner.state().gone() >= FLOOR_WORTH
+            || self.probe_began.is_none_or(|began| began.elapsed() >= FLOOR_CHECK);
+        if !is_due && !self.probe.is_under_way() {
             return Ok(());
         }
-        self.probed = Some(Instant::now());
-        let raised = inner.store.raise_floors(&inner.member, &mut self.probe, &lanes).await?;
-        let mut state = inner.state();
-        for (lane, floor) in raised {
-            let token = lanes.iter().find(|known| known.token.lane == lane).map(|known| known.token);
-            if let Some(lane) = token.and_then(|token| state.lane(token)) {
-                lane.floor = floor;
-                lane.gone = 0;
-            }
+        if !self.probe.is_under_way() {
+            self.probe_began = Some(Instant::now());
+        }
+        if let (Some(horizon), Some(began)) = (inner.store.horizon(&mut self.probe).await?, self.probe_began)
+        {
+            inner.state().found_horizon(horizon, began);
+        }
+        let moved = inner.state().floors_to_keep();
+        if is_due && !moved.is_empty() {
+            inner.store.keep_floors(&inner.member, &moved).await?;
+            inner.state().kept_floors(&moved);
         }
         Ok(())
     }

@@ -2,11 +2,15 @@
 
 mod admit;
 mod config;
+mod floors;
 mod keeper;
+mod plan;
 mod state;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -17,7 +21,7 @@ use self::admit::Admitted;
 use self::keeper::Keeper;
 use self::state::State;
 use crate::error::StoreError;
-use crate::outbox::{Fetched, Flush, Lane, Member, Store, WorkerId};
+use crate::outbox::{Fetched, Flush, Lane, Member, Page, Store, Token, WorkerId};
 
 /// One claiming loop on an outbox.
 ///
@@ -97,6 +101,12 @@ impl Worker {
         self.inner.state().lanes.keys().copied().collect()
     }
 
+    /// By this process's monotonic clock: nothing of the lane may be published after it. It moves on as the lease is renewed. None: the lane is no longer
+    /// this worker's.
+    pub fn deadline(&self, token: Token) -> Option<Instant> {
+        self.inner.state().lane(token).map(|lane| lane.deadline)
+    }
+
     /// Events handed out and not settled.
     pub fn in_flight(&self) -> usize {
         self.inner.state().in_flight()
@@ -122,7 +132,8 @@ impl Worker {
         let fetched = self.fetch(&plan).await;
         let admitted = {
             let mut state = inner.state();
-            let admitted = fetched.map(|rows| state.admit(&plan, rows, config, Instant::now()));
+            let admitted =
+                fetched.map(|(parked, page)| state.admit(&plan, parked, page, config, Instant::now()));
             state.fetch_ended();
             if admitted.is_err() && plan.parked {
                 state.poll_parked_in(Instant::now(), Duration::ZERO);
@@ -137,17 +148,17 @@ impl Worker {
         Ok(handed)
     }
 
-    async fn fetch(&self, plan: &state::Plan) -> Result<Vec<Fetched>, StoreError> {
+    /// The parked events that may be tried, and a page of the others.
+    async fn fetch(&self, plan: &plan::Plan) -> Result<(Vec<Fetched>, Page), StoreError> {
         let inner = &self.inner;
-        let mut rows = Vec::new();
+        let mut due = Vec::new();
         if plan.parked {
             let asked = Instant::now();
             let parked = inner.store.fetch_parked(&plan.fetch).await?;
             inner.state().parked_polled(asked, parked.next_due, !parked.events.is_empty());
-            rows = parked.events;
+            due = parked.events;
         }
-        rows.extend(inner.store.fetch(&plan.fetch).await?);
-        Ok(rows)
+        Ok((due, inner.store.fetch(&plan.fetch).await?))
     }
 
     /// What is moved aside is tried again with the next fetch if it fails: the rows are still there.
@@ -191,7 +202,7 @@ impl Worker {
             match named {
                 Ok(_) => state.lose([token]),
                 Err(error) => {
-                    state.release(token.lane, position, None);
+                    state.release(token, position);
                     tracing::warn!(%error, position, "an event could not be written down; trying again");
                 }
             }
@@ -216,7 +227,7 @@ impl Worker {
         let mut state = inner.state();
         let mut summary = state.finish(&flush, &settled, Instant::now());
         for receipt in released {
-            state.release(receipt.token.lane, receipt.position, None);
+            state.release(receipt.token, receipt.position);
             summary.applied += 1;
         }
         summary.stale += unknown.stale;

@@ -1,23 +1,24 @@
 //! What a worker knows: its lanes, and what of them is in flight. No store and no clock is asked here.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::config::{OnExhausted, Outcome, Receipt, Stats, Summary};
+use super::floors::Reading;
+use super::plan::Spread;
 use crate::event::Attempts;
 use crate::outbox::{
-    Cause, Change, Due, Failure, Fetch, Flush, Lane, LaneFetch, LaneFloor, Leased, Place, Reason, Settled,
-    Settlement, Token,
+    Cause, Change, Due, Failure, Flush, Lane, Leased, Place, Reason, Settled, Settlement, Token,
 };
 
 /// An idle lane's parked events are looked at so often, for those that an operator redrives.
-const PARKED_POLL: Duration = Duration::from_secs(1);
+pub(super) const PARKED_POLL: Duration = Duration::from_secs(1);
 
 /// From so many crashes in a row on a lane is worked carefully.
 const CRASHES_CAREFUL: u32 = 2;
-
-/// A careful lane hands out one event, but must read past those it has to skip.
-const CAREFUL_PAGE: u32 = 100;
 
 /// How much further a lane is read at first if all that was read has to wait.
 const REACH_MIN: u32 = 200;
@@ -28,7 +29,7 @@ const REACH_MAX: u32 = 10_000;
 /// An event in flight.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    pub(super) key: Option<String>,
+    pub(super) key: Option<Arc<str>>,
     pub(super) place: Place,
     pub(super) attempts: Attempts,
 }
@@ -48,7 +49,12 @@ pub(super) enum Suspects {
 #[derive(Debug)]
 pub(super) struct LaneState {
     pub(super) token: Token,
+    /// Nothing of it is at or below.
     pub(super) floor: i64,
+    /// The floor that the store keeps for who has the lane next.
+    pub(super) kept_floor: i64,
+    pub(super) reading: Reading,
+    pub(super) since: Instant,
     /// By this process's monotonic clock: nothing is handed out after it.
     pub(super) deadline: Instant,
     /// It is to go to another worker once nothing of it is in flight.
@@ -57,26 +63,29 @@ pub(super) struct LaneState {
     pub(super) suspects: Suspects,
     /// The last owner was lost with this one event in hand; nothing is handed out before that is settled.
     pub(super) accused: Option<i64>,
-    pub(super) in_flight: HashMap<i64, InFlight>,
-    pub(super) busy_keys: HashMap<String, u32>,
-    /// Rows deleted since the floor was raised.
+    pub(super) in_flight: hashbrown::HashMap<i64, InFlight>,
+    pub(super) busy_keys: hashbrown::HashMap<Arc<str>, u32>,
+    /// Rows deleted since the horizon was found.
     pub(super) gone: u64,
     /// So many rows more are read: what was read last was all of keys that have to wait.
     pub(super) reach: u32,
 }
 
 impl LaneState {
-    fn new(leased: &Leased, deadline: Instant) -> Self {
+    fn new(leased: &Leased, deadline: Instant, now: Instant) -> Self {
         Self {
             token: leased.token,
             floor: leased.floor,
+            kept_floor: leased.floor,
+            reading: Reading::default(),
+            since: now,
             deadline,
             draining: false,
             crashes: leased.crashes,
             suspects: if leased.crashes > 0 { Suspects::Unknown } else { Suspects::None },
             accused: leased.named,
-            in_flight: HashMap::new(),
-            busy_keys: HashMap::new(),
+            in_flight: hashbrown::HashMap::new(),
+            busy_keys: hashbrown::HashMap::new(),
             gone: 0,
             reach: 0,
         }
@@ -87,13 +96,13 @@ impl LaneState {
         self.crashes >= CRASHES_CAREFUL && !matches!(self.suspects, Suspects::None)
     }
 
-    fn is_usable(&self, now: Instant) -> bool {
+    pub(super) fn is_usable(&self, now: Instant) -> bool {
         now < self.deadline && !self.draining && self.accused.is_none()
     }
 
     pub(super) fn start(&mut self, position: i64, event: InFlight) {
         if let Some(key) = &event.key {
-            *self.busy_keys.entry(key.clone()).or_default() += 1;
+            *self.busy_keys.entry(Arc::clone(key)).or_default() += 1;
         }
         self.in_flight.insert(position, event);
     }
@@ -142,7 +151,7 @@ pub(super) enum Pace {
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     pub(super) positions: HashSet<i64>,
-    pub(super) keys: HashSet<(Lane, String)>,
+    pub(super) keys: HashSet<Arc<str>>,
 }
 
 /// All that a worker knows.
@@ -157,27 +166,15 @@ pub(super) struct State {
     /// Its keeper is to end.
     pub(super) ended: bool,
     pub(super) stats: Stats,
-    rotation: usize,
+    pub(super) rotation: usize,
+    pub(super) spread: Spread,
+    /// No event can turn up at or below it any more.
+    pub(super) horizon: Option<i64>,
     pub(super) parked_poll: Instant,
     /// The last plan was for all lanes; the next is for those that have to be read further, if there are any.
-    was_wide: bool,
-    fetching: bool,
+    pub(super) was_wide: bool,
+    pub(super) fetching: bool,
     pub(super) recent: Recent,
-}
-
-/// What to read next.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) fetch: Fetch,
-    pub(super) tokens: HashMap<Lane, Token>,
-    /// So many may be handed out.
-    pub(super) room: usize,
-    /// Parked events are looked at as well.
-    pub(super) parked: bool,
-    /// Nothing is in flight.
-    pub(super) is_first: bool,
-    /// Only what goes alone is handed out.
-    pub(super) only_alone: bool,
 }
 
 impl State {
@@ -191,6 +188,8 @@ impl State {
             ended: false,
             stats: Stats::default(),
             rotation: 0,
+            spread: Spread::default(),
+            horizon: None,
             parked_poll: now,
             was_wide: false,
             fetching: false,
@@ -208,7 +207,7 @@ impl State {
 
     pub(super) fn add(&mut self, leased: &[Leased], deadline: Instant, now: Instant) {
         for lane in leased {
-            self.lanes.insert(lane.token.lane, LaneState::new(lane, deadline));
+            self.lanes.insert(lane.token.lane, LaneState::new(lane, deadline, now));
         }
         self.stats.taken += leased.len() as u64;
         if !leased.is_empty() {
@@ -229,70 +228,6 @@ impl State {
     /// The lane, if it is still held under the same lease.
     pub(super) fn lane(&mut self, token: Token) -> Option<&mut LaneState> {
         self.lanes.get_mut(&token.lane).filter(|lane| lane.token == token)
-    }
-
-    /// What to read for `limit` more events. Each lane is read from its floor every time, past what is in flight: an event of a
-    /// transaction that commits late turns up anywhere.
-    pub(super) fn plan(
-        &mut self,
-        target: &str,
-        limit: usize,
-        window: u32,
-        bytes: u64,
-        now: Instant,
-    ) -> Option<Plan> {
-        if self.paused || self.suspended || self.stopping {
-            return None;
-        }
-        let is_first = self.in_flight() == 0;
-        if self.pace == Pace::Alone && is_first {
-            self.pace = Pace::Free;
-        }
-        if self.pace != Pace::Free && !is_first {
-            return None;
-        }
-        let room = limit.min((window as usize).saturating_sub(self.in_flight()));
-        let mut lanes: Vec<&LaneState> = self.lanes.values().filter(|lane| lane.is_usable(now)).collect();
-        if room == 0 || lanes.is_empty() {
-            return None;
-        }
-        // In turn with the others, so that they have all of the limits.
-        let is_narrow = self.was_wide && lanes.iter().any(|lane| lane.reach > 0);
-        self.was_wide = !is_narrow;
-        if is_narrow {
-            lanes.retain(|lane| lane.reach > 0);
-        }
-        let reach = |lane: &LaneState| if is_narrow { lane.reach as usize } else { 0 };
-        // Another lane comes first each time: the limit may end before the last one.
-        self.rotation = (self.rotation + 1) % lanes.len();
-        lanes.rotate_left(self.rotation);
-        let passed_over: usize = lanes.iter().map(|lane| lane.in_flight.len() + reach(lane)).sum();
-        let tokens = lanes.iter().map(|lane| (lane.token.lane, lane.token)).collect();
-        let bytes_per_lane = (bytes / lanes.len() as u64).max(1);
-        let fetches = lanes.iter().map(|lane| LaneFetch {
-            lane: lane.token.lane,
-            above: lane.floor,
-            limit: if lane.is_careful() {
-                CAREFUL_PAGE
-            } else {
-                count(room + lane.in_flight.len() + reach(lane))
-            },
-        });
-        let fetch = Fetch {
-            target: target.to_owned(),
-            lanes: fetches.collect(),
-            limit: count(room + passed_over),
-            bytes_per_lane,
-        };
-        self.fetching = true;
-        self.recent = Recent::default();
-        let parked = now >= self.parked_poll;
-        if parked {
-            // Whatever is settled while this one is read may bring the next look forward.
-            self.parked_poll = now + PARKED_POLL;
-        }
-        let only_alone = self.pace == Pace::Emptying;
-        Some(Plan { fetch, tokens, room, parked, is_first, only_alone })
     }
 
     pub(super) fn fetch_ended(&mut self) {
@@ -395,7 +330,7 @@ impl State {
     }
 
     fn settled(&mut self, settlement: &Settlement, now: Instant) {
-        self.release(settlement.lane, settlement.position, settlement.key.as_deref());
+        self.end(settlement.lane, settlement.position, settlement.key.as_ref());
         let wait = match &settlement.change {
             Change::Park { due: Due::In(wait), .. } => Some(*wait),
             // How long that is, the store says with the next look.
@@ -415,32 +350,28 @@ impl State {
             // What has to wait for it now was not what the worker was lost with.
             let waits =
                 matches!(settlement.change, Change::Park { reason: Reason::Retry | Reason::Blocked, .. });
-            left.retain(|_, key| !waits || key.is_none() || *key != settlement.key);
+            left.retain(|_, key| !waits || key.is_none() || key.as_deref() != settlement.key.as_deref());
         }
     }
 
     /// It is not in flight any more.
-    pub(super) fn release(&mut self, number: Lane, position: i64, key: Option<&str>) {
+    fn end(&mut self, number: Lane, position: i64, key: Option<&Arc<str>>) {
         let Some(lane) = self.lanes.get_mut(&number) else { return };
         if self.fetching {
-            let key = key.or_else(|| lane.in_flight.get(&position)?.key.as_deref());
-            self.recent.keys.extend(key.map(|key| (number, key.to_owned())));
+            let key = key.or_else(|| lane.in_flight.get(&position)?.key.as_ref());
+            self.recent.keys.extend(key.cloned());
             self.recent.positions.insert(position);
         }
         lane.end(position);
     }
 
-    /// Lanes with their floors, if so many rows went since these were raised that it is worth raising them again.
-    pub(super) fn floors_worth_raising(&self, rows: u64) -> Vec<LaneFloor> {
-        if self.lanes.values().map(|lane| lane.gone).sum::<u64>() < rows {
-            return Vec::new();
+    /// It is as if it had not been handed out.
+    pub(super) fn release(&mut self, token: Token, position: i64) {
+        self.end(token.lane, position, None);
+        if let Some(lane) = self.lane(token) {
+            lane.reading.put_back(position);
         }
-        self.lanes.values().map(|lane| LaneFloor { token: lane.token, floor: lane.floor }).collect()
     }
-}
-
-fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// What becomes of an event. None: it stays as it is.

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::wrapped::Wrapped;
 use super::{
@@ -184,7 +186,7 @@ pub(crate) async fn nothing_is_handed_out_past_the_deadline<H: StoreHarness>(har
     settle(&worker, &claimed, &Outcome::Published).await;
     // One renewal may have been under way when they began to fail.
     let over = Instant::now() + Duration::from_millis(600);
-    tokio::time::sleep_until(over.into()).await;
+    tokio::time::sleep_until(over).await;
     nothing_more(&worker).await;
     store.faults.lock().unwrap().renew = 0;
     assert_eq!(texts(&deliver(&worker, 1).await), ["a2"], "it goes on when it can renew again");

@@ -201,7 +201,7 @@ impl Owner {
 
     /// Every event of the event table, lowest position first.
     async fn hot(&self) -> Vec<Fetched> {
-        let mut rows = self.store.fetch(&self.want(10_000)).await.unwrap();
+        let mut rows = self.store.fetch(&self.want(10_000)).await.unwrap().events;
         rows.sort_by_key(|row| row.event.position);
         rows
     }
@@ -238,7 +238,7 @@ fn settlement(row: &Fetched, change: &Change) -> Settlement {
         lane: row.event.lane,
         position: row.event.position,
         place: row.place,
-        key: row.event.key.clone(),
+        key: row.event.key.as_deref().map(Into::into),
         change: change.clone(),
     }
 }

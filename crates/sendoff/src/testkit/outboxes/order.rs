@@ -164,7 +164,7 @@ pub(crate) async fn a_fetch_reads_what_it_was_asked_for<H: StoreHarness>(harness
         let want = Fetch { target: crate::DEFAULT_TARGET.to_owned(), lanes, limit, bytes_per_lane };
         let store = owner.store.clone();
         async move {
-            let rows = store.fetch(&want).await.unwrap();
+            let rows = store.fetch(&want).await.unwrap().events;
             rows.iter().map(|row| (row.event.lane, row.event.position)).collect::<Vec<_>>()
         }
     };

@@ -9,8 +9,8 @@ use tokio::sync::Semaphore;
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::outbox::{
-    Census, Fetch, Fetched, FloorProbe, Flush, Lane, LaneFloor, Leased, Member, ParkedFetch, Settled, Store,
-    Token,
+    Census, Fetch, Fetched, Flush, HorizonProbe, Lane, LaneFloor, Leased, Member, Page, ParkedFetch, Settled,
+    Store, Token,
 };
 
 /// A store whose answers to `fetch` can be held back, and whose settlements can be made to fail.
@@ -91,7 +91,7 @@ impl Store for Wrapped {
         self.store.leave(member).await
     }
 
-    async fn fetch(&self, want: &Fetch) -> Result<Vec<Fetched>, StoreError> {
+    async fn fetch(&self, want: &Fetch) -> Result<Page, StoreError> {
         self.strikes(|faults| &mut faults.fetch)?;
         let rows = self.store.fetch(want).await;
         let holds = *self.holds_fetches.lock().unwrap();
@@ -122,12 +122,15 @@ impl Store for Wrapped {
         settled
     }
 
-    async fn raise_floors(
-        &self,
-        member: &Member,
-        probe: &mut FloorProbe,
-        lanes: &[LaneFloor],
-    ) -> Result<Vec<(Lane, i64)>, StoreError> {
-        self.store.raise_floors(member, probe, lanes).await
+    async fn newest(&self) -> Result<Option<i64>, StoreError> {
+        self.store.newest().await
+    }
+
+    async fn horizon(&self, probe: &mut HorizonProbe) -> Result<Option<i64>, StoreError> {
+        self.store.horizon(probe).await
+    }
+
+    async fn keep_floors(&self, member: &Member, lanes: &[LaneFloor]) -> Result<(), StoreError> {
+        self.store.keep_floors(member, lanes).await
     }
 }

@@ -17,8 +17,8 @@ use crate::claim::{
 use crate::error::StoreError;
 use crate::event::{EventId, Limits, NewEvent};
 use crate::outbox::{
-    Census, Fetch, Fetched, Flush, Hold, LANES, Lane, Leased, Member, ParkedFetch, Place, Reason, Settled,
-    Store, Token, WorkerId, leases,
+    Census, Fetch, Fetched, Flush, Hold, LANES, Lane, Leased, Member, Page, ParkedFetch, Place, Reason,
+    Settled, Store, Token, WorkerId, leases,
 };
 
 /// An outbox in memory, with a clock of its own.
@@ -216,24 +216,28 @@ impl Store for MemoryOutbox {
         Ok(())
     }
 
-    async fn fetch(&self, want: &Fetch) -> Result<Vec<Fetched>, StoreError> {
+    async fn fetch(&self, want: &Fetch) -> Result<Page, StoreError> {
         let now = self.now();
         let tables = self.tables();
-        let mut rows = Vec::new();
+        let mut page = Page::default();
         for lane in &want.lanes {
             let mut bytes = 0;
             for row in tables.hot_above(&want.target, lane.lane, lane.above).take(lane.limit as usize) {
-                if rows.len() == want.limit as usize || bytes >= want.bytes_per_lane {
+                if bytes >= want.bytes_per_lane {
                     break;
+                }
+                if page.events.len() == want.limit as usize {
+                    page.ends_in = Some(lane.lane);
+                    return Ok(page);
                 }
                 bytes += row.event.payload.len() as u64;
                 let mut row = row.clone();
                 row.hold = tables.hold(&row, now);
                 row.later = row.later.filter(|later| *later > now);
-                rows.push(row);
+                page.events.push(row);
             }
         }
-        Ok(rows)
+        Ok(page)
     }
 
     async fn fetch_parked(&self, want: &Fetch) -> Result<ParkedFetch, StoreError> {

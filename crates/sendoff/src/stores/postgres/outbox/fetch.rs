@@ -1,6 +1,6 @@
 //! Reading all lanes in one trip.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sqlx::postgres::PgRow;
 use sqlx::types::time::OffsetDateTime;
@@ -11,7 +11,7 @@ use super::PostgresOutbox;
 use super::tid::Tid;
 use crate::error::StoreError;
 use crate::event::{Attempts, Event, EventId, Headers};
-use crate::outbox::{Fetch, Fetched, Hold, Lane, Place};
+use crate::outbox::{Fetch, Fetched, Hold, Lane, Page, Place};
 use crate::stores::sql::{object_headers, retry, timestamp};
 
 /// Binds what `fetch.sql` wants.
@@ -30,12 +30,12 @@ macro_rules! bind_fetch {
 type Large = (usize, u64);
 
 impl PostgresOutbox {
-    pub(super) async fn fetch_fast(&self, want: &Fetch) -> Result<Vec<Fetched>, StoreError> {
+    pub(super) async fn fetch_fast(&self, want: &Fetch) -> Result<Page, StoreError> {
         let patience = self.database().patience;
         retry("fetch", "event", patience, || self.fetch_once(want)).await
     }
 
-    async fn fetch_once(&self, want: &Fetch) -> Result<Vec<Fetched>, StoreError> {
+    async fn fetch_once(&self, want: &Fetch) -> Result<Page, StoreError> {
         let convert = |error| errors::convert("fetch", "event", error);
         let query = sqlx::query(AssertSqlSafe(self.statements.fetch.as_str()));
         let rows = self.fetch_all("fetch", bind_fetch!(query, want)).await?;
@@ -48,10 +48,12 @@ impl PostgresOutbox {
             }
             fetched.push(read);
         }
-        if large.is_empty() {
-            return Ok(within_bytes(want, fetched));
+        let mut page = Page::new(fetched, want.limit);
+        if !large.is_empty() {
+            page.events = self.add_large(want, page.events, &large).await?;
         }
-        Ok(within_bytes(want, self.add_large(want, fetched, &large).await?))
+        page.events = within_bytes(want, page.events);
+        Ok(page)
     }
 
     /// How many of the server's buffers this fetch touches: its true cost, whatever else the machine does. Reads, and hands out nothing.
@@ -99,20 +101,20 @@ impl PostgresOutbox {
         for row in &rows {
             payloads.insert(row.try_get(0).map_err(convert)?, row.try_get(1).map_err(convert)?);
         }
+        let mut gone = HashSet::new();
         for index in chosen {
             let event = &mut fetched[index].event;
             match payloads.remove(&event.position) {
                 Some(payload) => event.payload = payload,
-                // Gone meanwhile: whatever comes after it in its lane is read next time.
+                // Cancelled meanwhile.
                 None => {
-                    let end = ends.entry(event.lane).or_insert(index);
-                    *end = index.min(*end);
+                    gone.insert(index);
                 }
             }
         }
         let mut index = 0;
         fetched.retain(|row| {
-            let stays = ends.get(&row.event.lane).is_none_or(|end| index < *end);
+            let stays = ends.get(&row.event.lane).is_none_or(|end| index < *end) && !gone.contains(&index);
             index += 1;
             stays
         });
@@ -137,35 +139,35 @@ pub(super) fn small(lane: Lane) -> i16 {
 }
 
 /// The event, and its payload's size if that is still to come.
+/// The statement says what each column is: looking at its type again for every row would be felt.
 fn read(row: &PgRow, target: &str) -> Result<(Fetched, Option<u64>), sqlx::Error> {
-    let headers: Option<serde_json::Value> = row.try_get(8)?;
+    let headers: Option<serde_json::Value> = row.try_get_unchecked(8)?;
     let (headers, corrupt) = match headers.map(object_headers) {
         None => (Headers::new(), None),
         Some(Ok(headers)) => (headers, None),
         Some(Err(error)) => (Headers::new(), Some(error)),
     };
-    let payload: Option<Vec<u8>> = row.try_get(5)?;
-    let bytes: i32 = row.try_get(6)?;
-    let lane: i16 = row.try_get(2)?;
-    let later: Option<OffsetDateTime> = row.try_get(11)?;
-    let hold = match row.try_get::<Option<&str>, _>(12)? {
+    let payload: Option<Vec<u8>> = row.try_get_unchecked(5)?;
+    let bytes: Option<i32> = row.try_get_unchecked(6)?;
+    let lane: i16 = row.try_get_unchecked(2)?;
+    let later: Option<OffsetDateTime> = row.try_get_unchecked(11)?;
+    let hold = match row.try_get_unchecked::<Option<&str>, _>(12)? {
         None => Hold::Free,
         Some("draining") => Hold::Draining,
         Some("diverted") => Hold::Diverted,
         Some(_) => Hold::Held,
     };
-    let is_large = payload.is_none();
     let event = Event {
-        event_id: EventId(row.try_get(9)?),
-        position: row.try_get(1)?,
+        event_id: EventId(row.try_get_unchecked(9)?),
+        position: row.try_get_unchecked(1)?,
         target: target.to_owned(),
         lane: Lane::try_from(lane).unwrap_or_default(),
-        topic: row.try_get(3)?,
-        key: row.try_get(4)?,
+        topic: row.try_get_unchecked(3)?,
+        key: row.try_get_unchecked(4)?,
         payload: payload.unwrap_or_default(),
-        content_type: row.try_get(7)?,
+        content_type: row.try_get_unchecked(7)?,
         headers,
-        created_at: timestamp(row.try_get(10)?),
+        created_at: timestamp(row.try_get_unchecked(10)?),
         attempts: Attempts::default(),
     };
     let address: Tid = row.try_get_unchecked(0)?;
@@ -177,5 +179,5 @@ fn read(row: &PgRow, target: &str) -> Result<(Fetched, Option<u64>), sqlx::Error
         reason: None,
         corrupt,
     };
-    Ok((fetched, is_large.then(|| u64::from(bytes.unsigned_abs()))))
+    Ok((fetched, bytes.map(|bytes| u64::from(bytes.unsigned_abs()))))
 }

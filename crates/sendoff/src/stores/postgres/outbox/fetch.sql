@@ -5,7 +5,7 @@ CROSS JOIN LATERAL (
     SELECT
         e.ctid AS address, e.id, e.lane, e.topic, e.key,
         CASE WHEN octet_length(e.payload) <= 16384 THEN e.payload END AS payload,
-        octet_length(e.payload) AS bytes,
+        CASE WHEN octet_length(e.payload) > 16384 THEN octet_length(e.payload) END AS bytes,
         e.content_type, e.headers, e.event_id, e.created_at,
         CASE WHEN e.deliver_at > statement_timestamp() THEN e.deliver_at END AS later,
         -- Looked for only where anything is parked at all.

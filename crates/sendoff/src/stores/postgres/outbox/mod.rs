@@ -21,8 +21,8 @@ use self::session::Sessions;
 use super::{Pooler, PostgresDatabase, errors};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::outbox::{
-    Census, Fetch, Fetched, FloorProbe, Flush, LANES, Lane, LaneFloor, Leased, Member, ParkedFetch, Settled,
-    Store, Token, WorkerId,
+    Census, Fetch, Fetched, Flush, HorizonProbe, LANES, Lane, LaneFloor, Leased, Member, Page, ParkedFetch,
+    Settled, Store, Token, WorkerId,
 };
 use crate::stores::sql::{Names, SqlOutbox, Templates, paused_name};
 
@@ -49,9 +49,9 @@ struct Statements {
     settle_flush: String,
     census: String,
     forget_gone: String,
-    floor_position: String,
-    floor_writers: String,
-    floor_raise: String,
+    horizon_position: String,
+    horizon_writers: String,
+    keep_floors: String,
     /// The event table as a regclass is written.
     event: String,
 }
@@ -60,7 +60,7 @@ impl Statements {
     fn new(templates: &Templates) -> Result<Self, StoreError> {
         let fill = |template| Ok::<_, StoreError>(templates.fill(template, &[])?.sql);
         let event = templates.names.quoted(templates.dialect, "event")?;
-        let position = include_str!("floor_1_position.sql");
+        let position = include_str!("horizon_1_position.sql");
         // An identity column's sequence is called so, in its table's schema.
         let sequence = templates.names.quoted(templates.dialect, "event_id_seq")?;
         Ok(Self {
@@ -71,9 +71,9 @@ impl Statements {
                 .replace("{schema}", &templates.names.quoted_schema(templates.dialect)),
             census: fill(include_str!("census.sql"))?,
             forget_gone: fill(include_str!("forget_gone.sql"))?,
-            floor_position: position.replace("{sequence}", &sequence),
-            floor_writers: fill(include_str!("floor_2_writers.sql"))?,
-            floor_raise: fill(include_str!("floor_3_raise.sql"))?,
+            horizon_position: position.replace("{sequence}", &sequence),
+            horizon_writers: fill(include_str!("horizon_2_writers.sql"))?,
+            keep_floors: fill(include_str!("keep_floors.sql"))?,
             event,
         })
     }
@@ -244,7 +244,7 @@ impl Store for PostgresOutbox {
         self.sessions.close(worker);
     }
 
-    async fn fetch(&self, want: &Fetch) -> Result<Vec<Fetched>, StoreError> {
+    async fn fetch(&self, want: &Fetch) -> Result<Page, StoreError> {
         if !self.has_sessions() {
             // The driver looks up the type of a row's address between preparing and running, which a pooler tears apart.
             return self.floor.fetch(want).await;
@@ -268,12 +268,15 @@ impl Store for PostgresOutbox {
         self.settle_fast(flush).await
     }
 
-    async fn raise_floors(
-        &self,
-        member: &Member,
-        probe: &mut FloorProbe,
-        lanes: &[LaneFloor],
-    ) -> Result<Vec<(Lane, i64)>, StoreError> {
-        self.raise(member, probe, lanes).await
+    async fn newest(&self) -> Result<Option<i64>, StoreError> {
+        self.position().await.map(Some)
+    }
+
+    async fn horizon(&self, probe: &mut HorizonProbe) -> Result<Option<i64>, StoreError> {
+        self.find_horizon(probe).await
+    }
+
+    async fn keep_floors(&self, member: &Member, lanes: &[LaneFloor]) -> Result<(), StoreError> {
+        self.write_floors(member, lanes).await
     }
 }

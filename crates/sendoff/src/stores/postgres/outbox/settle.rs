@@ -33,12 +33,14 @@ impl PostgresOutbox {
         let patience = self.database().patience;
         let (current, gone) =
             retry("settle", "event", patience, || self.delete_published(flush, first.worker.0)).await?;
+        let is_complete = gone.len() == flush.settlements.len();
+        let gone: HashSet<i64> = if is_complete { HashSet::new() } else { gone.into_iter().collect() };
         let mut settled = Settled::default();
         let mut left: Vec<Settlement> = Vec::new();
         for row in &flush.settlements {
             if !current.contains(&row.lane) {
                 settled.stale.insert(row.lane);
-            } else if !gone.contains(&row.position) {
+            } else if !is_complete && !gone.contains(&row.position) {
                 left.push(row.clone());
             }
         }
@@ -58,6 +60,7 @@ impl PostgresOutbox {
         let patience = self.database().patience;
         let (current, done) =
             retry("settle", "outbox", patience, || self.call_settle(flush, first.worker.0)).await?;
+        let done: HashSet<i64> = done.into_iter().collect();
         let mut settled = Settled::default();
         for row in &flush.settlements {
             if !current.contains(&row.lane) {
@@ -73,7 +76,7 @@ impl PostgresOutbox {
         &self,
         flush: &Flush,
         worker: uuid::Uuid,
-    ) -> Result<(HashSet<Lane>, HashSet<i64>), StoreError> {
+    ) -> Result<(HashSet<Lane>, Vec<i64>), StoreError> {
         let convert = |error| errors::convert("settle", "outbox", error);
         let rows = Columns::of(&flush.settlements);
         let query = sqlx::query(AssertSqlSafe(self.statements.settle_flush.as_str()))
@@ -104,23 +107,19 @@ impl PostgresOutbox {
         &self,
         flush: &Flush,
         worker: uuid::Uuid,
-    ) -> Result<(HashSet<Lane>, HashSet<i64>), StoreError> {
+    ) -> Result<(HashSet<Lane>, Vec<i64>), StoreError> {
         let convert = |error| errors::convert("settle", "event", error);
         let lanes: Vec<i16> = flush.tokens.iter().map(|token| small(token.lane)).collect();
         let epochs: Vec<i64> = flush.tokens.iter().map(|token| token.epoch).collect();
-        // By address: pages are visited in turn, and whoever meets the same rows meets them in the same order.
-        let mut rows: Vec<(RowAddress, i16, i64)> = flush.settlements.iter().map(address_of).collect();
-        rows.sort_unstable_by_key(|(address, ..)| (address.block, address.offset));
-        let addresses: Vec<Tid> = rows.iter().map(|row| Tid(row.0)).collect();
-        let row_lanes: Vec<i16> = rows.iter().map(|row| row.1).collect();
-        let ids: Vec<i64> = rows.iter().map(|row| row.2).collect();
+        // The server visits addresses in their order, so whoever meets the same rows meets them in the same order.
+        let addresses: Vec<Tid> = flush.settlements.iter().map(address_of).collect();
+        let ids: Vec<i64> = flush.settlements.iter().map(|row| row.position).collect();
         let query = sqlx::query(AssertSqlSafe(self.statements.settle_published.as_str()))
             .bind(&flush.target)
             .bind(lanes)
             .bind(epochs)
             .bind(worker)
             .bind(addresses)
-            .bind(row_lanes)
             .bind(ids)
             .bind(self.settles_asynchronously);
         let row = self.fetch_one("settle", query).await?;
@@ -128,13 +127,9 @@ impl PostgresOutbox {
     }
 }
 
-fn answer(row: &PgRow) -> Result<(HashSet<Lane>, HashSet<i64>), sqlx::Error> {
+fn answer(row: &PgRow) -> Result<(HashSet<Lane>, Vec<i64>), sqlx::Error> {
     let current: Vec<i16> = row.try_get(0)?;
-    let done: Vec<i64> = row.try_get(1)?;
-    Ok((
-        current.into_iter().filter_map(|lane| Lane::try_from(lane).ok()).collect(),
-        done.into_iter().collect(),
-    ))
+    Ok((current.into_iter().filter_map(|lane| Lane::try_from(lane).ok()).collect(), row.try_get(1)?))
 }
 
 /// Settlements as the function takes them: a column each.
@@ -169,7 +164,7 @@ impl Columns {
     fn push(&mut self, row: &Settlement) {
         self.ids.push(row.position);
         self.lanes.push(small(row.lane));
-        self.keys.push(row.key.clone());
+        self.keys.push(row.key.as_deref().map(str::to_owned));
         self.hot.push(row.place.is_hot());
         let (change, reason, due, attempts, failure) = match &row.change {
             Change::Publish => ("publish", None, Due::Never, None, None),
@@ -201,11 +196,10 @@ impl Columns {
     }
 }
 
-fn address_of(row: &Settlement) -> (RowAddress, i16, i64) {
-    let address = match row.place {
-        Place::Hot(Some(address)) => address,
+fn address_of(row: &Settlement) -> Tid {
+    match row.place {
+        Place::Hot(Some(address)) => Tid(address),
         // No row has this address: it is found by its position afterwards.
-        _ => RowAddress { block: 0, offset: 0 },
-    };
-    (address, small(row.lane), row.position)
+        _ => Tid(RowAddress { block: 0, offset: 0 }),
+    }
 }

@@ -1,0 +1,141 @@
+//! The first stage: claims events while there is room for them, and the sink is there.
+
+use std::time::Duration;
+
+use sendoff::outbox::Claimed;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::breaker::Permit;
+use crate::poll::Poll;
+use crate::settle::Pause;
+use crate::target::{Loop, Mode};
+
+/// Claims until the target stops.
+pub(crate) async fn run(stages: &Loop, claims: mpsc::Sender<Vec<Claimed>>) {
+    let target = &stages.target;
+    let mut poll = Poll::new(target.config.poll_max, Instant::now());
+    let mut pause = Pause::default();
+    while permitted(stages).await {
+        let Some(limit) = take_room(stages).await else { continue };
+        poll.claims(Instant::now());
+        let claimed = stages.worker.claim(limit).await;
+        let now = Instant::now();
+        let count = claimed.as_ref().map_or(0, Vec::len);
+        if let Some(rate) = target.rate().as_mut() {
+            rate.give_back(limit - count);
+        }
+        match claimed {
+            Ok(events) if events.is_empty() => look_out(stages, &mut poll).await,
+            Ok(events) => {
+                pause = Pause::default();
+                poll.wake(now);
+                note(stages, &events);
+                if claims.send(events).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => {
+                target.counters.store_errors.add(1);
+                tracing::warn!(%error, "events could not be claimed; trying again");
+                or_stop(stages, pause.wait()).await;
+            }
+        }
+    }
+}
+
+fn note(stages: &Loop, events: &[Claimed]) {
+    let counters = &stages.target.counters;
+    counters.claimed.add(events.len() as u64);
+    counters.in_flight.add(events.len() as u64);
+    counters.bytes_in_flight.add(events.iter().map(Loop::bytes_of).sum());
+}
+
+/// Waits while the target is paused or its sink is down. False: it is to stop.
+async fn permitted(stages: &Loop) -> bool {
+    let target = &stages.target;
+    let mut mode = target.mode.subscribe();
+    loop {
+        // The sender lives as long as the target.
+        let Ok(now) = mode.wait_for(|mode| *mode != Mode::Pause).await.map(|mode| *mode) else {
+            return false;
+        };
+        if now == Mode::Stop {
+            return false;
+        }
+        let permit = target.breaker().permit(Instant::now());
+        match permit {
+            Permit::Send => return true,
+            Permit::Wait(until) => or_stop(stages, tokio::time::sleep_until(until)).await,
+            Permit::Probe => {
+                let timeout = target.config.publish_timeout;
+                let checked = tokio::time::timeout(timeout, target.sink.check()).await;
+                let is_there = matches!(checked, Ok(Ok(())));
+                if let Ok(Err(error)) = checked {
+                    tracing::debug!(%error, "the sink is still down");
+                }
+                target.breaker().probed(is_there, Instant::now());
+            }
+        }
+    }
+}
+
+/// How many may be claimed now. None: ask again.
+async fn take_room(stages: &Loop) -> Option<usize> {
+    let target = &stages.target;
+    let config = &target.config;
+    let held = target.counters.bytes_in_flight.get();
+    if held >= config.bytes.saturating_mul(config.workers as u64) / 2 && target.counters.in_flight.get() > 0 {
+        // The other half is for what is read next.
+        or_stop(stages, stages.settled.notified()).await;
+        return None;
+    }
+    let limit = stages.pace_limit(config.batch);
+    let taken = target.rate().as_mut().map_or(Ok(limit), |rate| rate.take(limit, Instant::now()));
+    match taken {
+        Ok(limit) => Some(limit),
+        Err(wait) => {
+            or_stop(stages, tokio::time::sleep(wait)).await;
+            None
+        }
+    }
+}
+
+/// There was nothing to claim: waits until there may be.
+async fn look_out(stages: &Loop, poll: &mut Poll) {
+    let target = &stages.target;
+    let mut mode = target.mode.subscribe();
+    loop {
+        let wait = poll.wait(Instant::now());
+        tokio::select! {
+            biased;
+            _ = mode.wait_for(|mode| *mode != Mode::Run) => return,
+            () = target.bell.notified() => {
+                poll.wake(Instant::now());
+                return;
+            }
+            // What had to wait for its key may be claimed now.
+            () = stages.settled.notified() => return,
+            () = tokio::time::sleep(wait) => {}
+        }
+        let newest = stages.store.newest().await.unwrap_or_else(|error| {
+            tracing::debug!(%error, "the newest position could not be read");
+            None
+        });
+        if poll.saw(newest, Instant::now()) {
+            return;
+        }
+    }
+}
+
+/// Waits for it, or for the target to stop.
+async fn or_stop(stages: &Loop, wait: impl Future<Output = ()>) {
+    let mut mode = stages.target.mode.subscribe();
+    tokio::select! {
+        biased;
+        _ = mode.wait_for(|mode| *mode == Mode::Stop) => {}
+        () = wait => {}
+        // Never for ever: whatever is waited for may have been missed.
+        () = tokio::time::sleep(Duration::from_secs(1)) => {}
+    }
+}

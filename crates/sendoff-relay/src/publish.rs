@@ -1,0 +1,155 @@
+//! The second stage: publishes parcels, a few at a time, and says what became of each event.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sendoff::outbox::{Claimed, Outcome};
+use sendoff::{Capabilities, Delivery};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::runs::{Parcel, parcels};
+use crate::target::{Decided, Loop};
+
+/// Publishes what is claimed, until nothing more is.
+pub(crate) async fn run(
+    stages: Arc<Loop>,
+    mut claimed: mpsc::Receiver<Vec<Claimed>>,
+    outcomes: mpsc::Sender<Vec<Decided>>,
+) {
+    let capabilities = stages.target.sink.capabilities();
+    let calls = Arc::new(Semaphore::new(stages.target.config.concurrency));
+    // Dropped with this stage: what is on its way then is given up.
+    let mut under_way = JoinSet::new();
+    while let Some(events) = claimed.recv().await {
+        for parcel in parcels(events, &capabilities) {
+            let Ok(call) = Arc::clone(&calls).acquire_owned().await else { return };
+            let (stages, outcomes) = (Arc::clone(&stages), outcomes.clone());
+            under_way.spawn(async move {
+                publish(&stages, parcel, &capabilities, &outcomes).await;
+                drop(call);
+            });
+        }
+        while under_way.try_join_next().is_some() {}
+    }
+    while under_way.join_next().await.is_some() {}
+}
+
+/// Sends a parcel, wave by wave.
+async fn publish(
+    stages: &Loop,
+    mut parcel: Parcel,
+    capabilities: &Capabilities,
+    outcomes: &mpsc::Sender<Vec<Decided>>,
+) {
+    let mut stopped = HashSet::new();
+    let mut is_down = false;
+    loop {
+        let mut untried = Vec::new();
+        let wave = parcel.wave(capabilities, &stopped, &mut untried);
+        let is_last = wave.is_empty();
+        let mut decided: Vec<Decided> = untried.iter().map(|event| release(stages, event)).collect();
+        if is_down || !stages.target.breaker().is_closed() {
+            // Nothing more is sent to a sink that is down.
+            is_down = true;
+            decided.extend(wave.iter().map(|event| release(stages, event)));
+        } else {
+            decided.extend(send(stages, wave, &mut stopped).await);
+        }
+        if !decided.is_empty() && outcomes.send(decided).await.is_err() {
+            return;
+        }
+        if is_last {
+            return;
+        }
+    }
+}
+
+/// One call of the sink. Keys of which an event failed are added to `stopped`.
+async fn send(stages: &Loop, wave: Vec<Claimed>, stopped: &mut HashSet<String>) -> Vec<Decided> {
+    let target = &stages.target;
+    let begun = Instant::now();
+    let mut decided = Vec::with_capacity(wave.len());
+    let (wave, late): (Vec<_>, Vec<_>) =
+        wave.into_iter().partition(|event| stages.time_left(event, begun).is_some());
+    for event in &late {
+        // The lane may be another's before the sink has answered.
+        target.counters.late.add(1);
+        stopped.extend(event.event.key.clone());
+        decided.push(release(stages, event));
+    }
+    if wave.is_empty() {
+        return decided;
+    }
+    let left = wave.iter().filter_map(|event| stages.time_left(event, begun)).min().unwrap_or_default();
+    let timeout = target.config.publish_timeout.min(left);
+    let answered = tokio::time::timeout(timeout, target.sink.publish(&wave)).await;
+    stages.published(wave.len(), begun.elapsed());
+    let mut deliveries = answered.unwrap_or_else(|_| {
+        target.counters.timeouts.add(1);
+        let error = format!("the sink did not answer within {timeout:?}");
+        vec![Delivery::retry(error); wave.len()]
+    });
+    deliveries.truncate(wave.len());
+    let tried = deliveries.len();
+    let mut rest = wave;
+    let untried = rest.split_off(tried);
+    note_health(stages, &deliveries);
+    for (event, delivery) in rest.iter().zip(deliveries) {
+        if delivery != Delivery::Delivered {
+            stopped.extend(event.event.key.clone());
+        }
+        decided.push(decide(stages, event, delivery));
+    }
+    for event in &untried {
+        stopped.extend(event.event.key.clone());
+        decided.push(release(stages, event));
+    }
+    decided
+}
+
+fn note_health(stages: &Loop, deliveries: &[Delivery]) {
+    let target = &stages.target;
+    let down = deliveries.iter().find_map(|delivery| match delivery {
+        Delivery::Down { error } => Some(error),
+        _ => None,
+    });
+    let mut breaker = target.breaker();
+    if deliveries.contains(&Delivery::Delivered) {
+        breaker.delivered();
+    }
+    if let Some(error) = down
+        && breaker.went_down(Instant::now())
+    {
+        target.counters.down.add(1);
+        tracing::warn!(target_name = target.config.target, error, "the sink is down; its events wait");
+    }
+}
+
+fn decide(stages: &Loop, event: &Claimed, delivery: Delivery) -> Decided {
+    let target = &stages.target;
+    let outcome = target.config.retry.outcome(&event.event, delivery, fastrand::f64());
+    let counters = &target.counters;
+    match &outcome {
+        Outcome::Published => {}
+        Outcome::Retry { .. } => counters.retried.add(1),
+        Outcome::GiveUp { .. } => counters.given_up.add(1),
+        Outcome::Release => counters.released.add(1),
+    }
+    (event.receipt(), outcome, Loop::bytes_of(event))
+}
+
+fn release(stages: &Loop, event: &Claimed) -> Decided {
+    stages.target.counters.released.add(1);
+    (event.receipt(), Outcome::Release, Loop::bytes_of(event))
+}
+
+impl Loop {
+    /// How long an event may still be on its way; none: it may not be sent any more.
+    fn time_left(&self, event: &Claimed, now: Instant) -> Option<Duration> {
+        let deadline = self.worker.deadline(event.token)?;
+        Some(deadline.saturating_duration_since(now)).filter(|left| !left.is_zero())
+    }
+}

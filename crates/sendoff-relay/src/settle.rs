@@ -1,0 +1,67 @@
+//! The last stage: writes down what became of events, as many together as have come.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sendoff::outbox::{Outcome, Receipt};
+use tokio::sync::mpsc;
+
+use crate::target::{Decided, Loop};
+
+/// So many outcomes go in one flush, about.
+const FLUSH_MAX: usize = 1_000;
+
+/// Settles until nothing more is published.
+pub(crate) async fn run(stages: Arc<Loop>, mut decided: mpsc::Receiver<Vec<Decided>>) {
+    while let Some(mut flush) = decided.recv().await {
+        while flush.len() < FLUSH_MAX {
+            match decided.try_recv() {
+                Ok(more) => flush.extend(more),
+                Err(_) => break,
+            }
+        }
+        settle(&stages, flush).await;
+    }
+}
+
+async fn settle(stages: &Loop, flush: Vec<Decided>) {
+    let counters = &stages.target.counters;
+    let (count, bytes) = (flush.len() as u64, flush.iter().map(|decided| decided.2).sum());
+    let published = flush.iter().filter(|decided| decided.1 == Outcome::Published).count();
+    let outcomes: Vec<(Receipt, Outcome)> =
+        flush.into_iter().map(|(receipt, outcome, _)| (receipt, outcome)).collect();
+    let mut pause = Pause::default();
+    let summary = loop {
+        // Safe to repeat: what was written the first time is found gone.
+        match stages.worker.settle(&outcomes).await {
+            Ok(summary) => break summary,
+            Err(error) => {
+                counters.store_errors.add(1);
+                tracing::warn!(%error, events = count, "outcomes could not be written; trying again");
+                pause.wait().await;
+            }
+        }
+    };
+    counters.published.add((published as u64).saturating_sub(summary.stale as u64));
+    counters.stale.add(summary.stale as u64);
+    counters.in_flight.sub(count);
+    counters.bytes_in_flight.sub(bytes);
+    stages.settled.notify_one();
+}
+
+/// The pause before a store that failed is asked again: it grows, up to a second.
+#[derive(Debug)]
+pub(crate) struct Pause(Duration);
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self(Duration::from_millis(20))
+    }
+}
+
+impl Pause {
+    pub(crate) async fn wait(&mut self) {
+        tokio::time::sleep(self.0.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+        self.0 = (self.0 * 2).min(Duration::from_secs(1));
+    }
+}

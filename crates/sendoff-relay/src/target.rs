@@ -1,0 +1,135 @@
+//! One target: what its workers share, and the pipeline of each.
+//!
+//! claim → parcels → publish → outcomes → settle: a stage each, joined by bounded channels, so that the next events are read and the last ones settled
+//! while these are published.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sendoff::outbox::{Claimed, Outcome, Receipt, Store, Worker};
+use sendoff::{Sink, StoreError};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::Instant;
+
+use crate::breaker::Breaker;
+use crate::config::TargetConfig;
+use crate::figures::{Counter, Counters};
+use crate::poll::Bell;
+use crate::rate::Rate;
+use crate::{claim, publish, settle};
+
+/// What the relay's handle asks of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Run,
+    /// Nothing more is claimed.
+    Pause,
+    /// Nothing more is claimed, and the workers end when all is settled.
+    Stop,
+}
+
+/// What the workers of a target share.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) config: TargetConfig,
+    pub(crate) sink: Arc<dyn Sink>,
+    pub(crate) counters: Counters,
+    pub(crate) mode: watch::Sender<Mode>,
+    pub(crate) bell: Bell,
+    breaker: Mutex<Breaker>,
+    rate: Mutex<Option<Rate>>,
+}
+
+impl Target {
+    pub(crate) fn new(config: TargetConfig, sink: Arc<dyn Sink>, bell: Bell) -> Self {
+        let now = Instant::now();
+        Self {
+            breaker: Mutex::new(Breaker::new(config.breaker)),
+            rate: Mutex::new(config.rate.map(|rate| Rate::new(rate, now))),
+            counters: Counters::default(),
+            mode: watch::Sender::new(Mode::Run),
+            config,
+            sink,
+            bell,
+        }
+    }
+
+    pub(crate) fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn rate(&self) -> MutexGuard<'_, Option<Rate>> {
+        self.rate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one worker's stages share.
+#[derive(Debug)]
+pub(crate) struct Loop {
+    pub(crate) target: Arc<Target>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) worker: Worker,
+    /// Something was settled: there is room again, and keys are free.
+    pub(crate) settled: Notify,
+    /// How long an event takes to publish, lately; 0: not known.
+    pub(crate) nanos_per_event: Counter,
+}
+
+/// What was decided about an event, with the payload bytes that are no longer held for it.
+pub(crate) type Decided = (Receipt, Outcome, u64);
+
+impl Loop {
+    pub(crate) fn bytes_of(claimed: &Claimed) -> u64 {
+        claimed.event.payload.len() as u64
+    }
+}
+
+/// Runs one worker until the target stops.
+pub(crate) async fn run(target: Arc<Target>, store: Arc<dyn Store>) -> Result<(), StoreError> {
+    let Some(worker) = start(&target, &store).await else { return Ok(()) };
+    let grace = target.config.grace;
+    let stages =
+        Arc::new(Loop { target, store, worker, settled: Notify::new(), nanos_per_event: Counter::default() });
+    // One claim waits while one is packed; outcomes may pile up only as far as the window.
+    let (claims, claimed) = mpsc::channel::<Vec<Claimed>>(1);
+    let (outcomes, decided) = mpsc::channel::<Vec<Decided>>(64);
+    let publishing = tokio::spawn(publish::run(Arc::clone(&stages), claimed, outcomes));
+    let abort = publishing.abort_handle();
+    let settling = tokio::spawn(settle::run(Arc::clone(&stages), decided));
+    claim::run(&stages, claims).await;
+    let ended = async {
+        let _ = publishing.await;
+        let _ = settling.await;
+    };
+    let deadline = Instant::now() + grace;
+    if tokio::time::timeout_at(deadline, ended).await.is_err() {
+        // Whatever is still on its way is given up here, and delivered again by others.
+        abort.abort();
+        tracing::warn!(
+            target_name = stages.target.config.target,
+            "not all events in flight were settled in time"
+        );
+    }
+    let left = deadline.saturating_duration_since(Instant::now());
+    stages.worker.stop(left.min(grace)).await?;
+    Ok(())
+}
+
+/// A store that is not there yet is waited for. None: the relay stopped meanwhile.
+async fn start(target: &Target, store: &Arc<dyn Store>) -> Option<Worker> {
+    let mut mode = target.mode.subscribe();
+    let mut pause = settle::Pause::default();
+    loop {
+        match Worker::start(Arc::clone(store), target.config.worker()).await {
+            Ok(worker) => return Some(worker),
+            Err(error) => {
+                target.counters.store_errors.add(1);
+                tracing::warn!(%error, "the worker could not start; trying again");
+            }
+        }
+        tokio::select! {
+            biased;
+            _ = mode.wait_for(|mode| *mode == Mode::Stop) => return None,
+            () = pause.wait() => {}
+        }
+    }
+}

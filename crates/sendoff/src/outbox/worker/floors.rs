@@ -1,0 +1,110 @@
+//! Where the reading of a lane begins.
+//!
+//! A lane is read from its floor every time, past what is in flight, since an event of a transaction that commits late turns up anywhere above it. So the
+//! floor passes an event only on two kinds of evidence together: the horizon, below which nothing can turn up any more, was known before the
+//! lane was read; and of what was read, all up to there has been settled since.
+
+use std::collections::HashMap;
+use tokio::time::Instant;
+
+use super::plan::Plan;
+use super::state::{LaneState, State};
+use crate::outbox::{Lane, LaneFloor, Page};
+
+/// What the last reading of a lane has shown.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// The horizon as it was known before.
+    horizon: i64,
+    /// All there was up to here has been read.
+    to: i64,
+    /// The lowest that was read and is not in flight: it may be there still.
+    left: Option<i64>,
+}
+
+impl Reading {
+    /// One that was in flight is back where it was.
+    pub(super) fn put_back(&mut self, position: i64) {
+        self.left = Some(self.left.map_or(position, |left| left.min(position)));
+    }
+}
+
+impl LaneState {
+    /// As high as the evidence goes.
+    pub(super) fn raise_floor(&mut self) {
+        let in_flight = self.in_flight.iter().filter(|(_, event)| event.place.is_hot());
+        let lowest = in_flight.map(|(position, _)| *position).chain(self.reading.left).min();
+        let below = lowest.map_or(i64::MAX, |lowest| lowest - 1);
+        self.floor = self.floor.max(below.min(self.reading.to).min(self.reading.horizon));
+    }
+}
+
+/// Which events of the event table a page has, lane by lane.
+pub(super) fn positions(page: &Page) -> HashMap<Lane, Vec<i64>> {
+    let mut positions: HashMap<Lane, Vec<i64>> = HashMap::new();
+    for row in &page.events {
+        positions.entry(row.event.lane).or_default().push(row.event.position);
+    }
+    positions
+}
+
+impl State {
+    /// Takes note of how far each lane was read, and what of that is not in flight.
+    pub(super) fn note_reading(
+        &mut self,
+        plan: &Plan,
+        ends_in: Option<Lane>,
+        positions: &HashMap<Lane, Vec<i64>>,
+    ) {
+        let Some(horizon) = plan.horizon else { return };
+        for number in plan.fetch.lanes.iter().map(|lane| lane.lane) {
+            let read: &[i64] = positions.get(&number).map_or(&[], Vec::as_slice);
+            let ends_here = ends_in == Some(number);
+            if let Some(lane) = self.lane(plan.tokens[&number])
+                && !(ends_here && read.is_empty())
+            {
+                let left = read.iter().find(|position| !lane.in_flight.contains_key(*position)).copied();
+                lane.reading = Reading { horizon, to: read.last().copied().unwrap_or(i64::MAX), left };
+            }
+            if ends_here {
+                // Nothing is known of the lanes after it.
+                return;
+            }
+        }
+    }
+
+    /// The horizon was found by a probe that began then. A lane that is above it has seen higher positions than will be given out next: they
+    /// were set back, and its floor means nothing any more.
+    pub(super) fn found_horizon(&mut self, horizon: i64, began: Instant) {
+        self.horizon = Some(horizon);
+        for lane in self.lanes.values_mut() {
+            lane.gone = 0;
+            if lane.floor > horizon && lane.since < began {
+                lane.floor = 0;
+                lane.reading = Reading::default();
+            }
+        }
+    }
+
+    /// Rows deleted since the horizon was found.
+    pub(super) fn gone(&self) -> u64 {
+        self.lanes.values().map(|lane| lane.gone).sum()
+    }
+
+    /// Floors that have moved since they were kept.
+    pub(super) fn floors_to_keep(&mut self) -> Vec<LaneFloor> {
+        let lanes = self.lanes.values_mut().filter_map(|lane| {
+            lane.raise_floor();
+            (lane.floor != lane.kept_floor).then_some(LaneFloor { token: lane.token, floor: lane.floor })
+        });
+        lanes.collect()
+    }
+
+    pub(super) fn kept_floors(&mut self, kept: &[LaneFloor]) {
+        for LaneFloor { token, floor } in kept {
+            if let Some(lane) = self.lane(*token) {
+                lane.kept_floor = *floor;
+            }
+        }
+    }
+}

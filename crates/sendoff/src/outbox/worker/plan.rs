@@ -1,0 +1,164 @@
+//! What a worker reads next.
+
+use std::collections::HashMap;
+use tokio::time::Instant;
+
+use super::state::{LaneState, PARKED_POLL, Pace, Recent, State, Suspects};
+use crate::outbox::{Fetch, Lane, LaneFetch, Token};
+
+/// A careful lane hands out one event, but must read past those it has to skip.
+const CAREFUL_PAGE: u32 = 100;
+
+/// After a page that was too narrow the next ones are wide.
+const WIDE_PAGES: u32 = 16;
+
+/// What to read next.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) fetch: Fetch,
+    pub(super) tokens: HashMap<Lane, Token>,
+    /// The horizon that was known before.
+    pub(super) horizon: Option<i64>,
+    /// So many may be handed out.
+    pub(super) room: usize,
+    /// Parked events are looked at as well.
+    pub(super) parked: bool,
+    /// Nothing is in flight.
+    pub(super) is_first: bool,
+    /// Only what goes alone is handed out.
+    pub(super) only_alone: bool,
+}
+
+/// Of how many lanes a page is made.
+///
+/// Events that were inserted together lie together, whatever their lanes: a little of every lane touches far fewer pages of the table than as much of
+/// one lane. But where one lane has all of the backlog, a little of it would be a small batch.
+#[derive(Debug)]
+pub(super) struct Spread {
+    /// A lane gives this part of the room, or its even share, whichever is more.
+    divisor: usize,
+    /// So many pages stay wide.
+    wide: u32,
+}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self { divisor: 1, wide: 0 }
+    }
+}
+
+impl Spread {
+    /// At most so many events of a lane.
+    fn share(&self, room: usize, lanes: usize) -> usize {
+        room.div_ceil(self.divisor.min(lanes).max(1))
+    }
+
+    /// What became of the last page: whether it filled the room, and whether any lane had more to give.
+    pub(super) fn note(&mut self, is_filled: bool, has_more: bool) {
+        if !is_filled && has_more && self.divisor > 1 {
+            *self = Self { divisor: 1, wide: WIDE_PAGES };
+        } else if is_filled && self.wide > 0 {
+            self.wide -= 1;
+        } else if is_filled {
+            self.divisor = (self.divisor * 2).min(1 << 16);
+        }
+    }
+}
+
+impl State {
+    /// What to read for `limit` more events. Each lane is read from its floor every time, past what is in flight: an event of a
+    /// transaction that commits late turns up anywhere.
+    pub(super) fn plan(
+        &mut self,
+        target: &str,
+        limit: usize,
+        window: u32,
+        bytes: u64,
+        now: Instant,
+    ) -> Option<Plan> {
+        if self.paused || self.suspended || self.stopping {
+            return None;
+        }
+        let is_first = self.in_flight() == 0;
+        if self.pace == Pace::Alone && is_first {
+            self.pace = Pace::Free;
+        }
+        if self.pace != Pace::Free && !is_first {
+            return None;
+        }
+        let room = limit.min((window as usize).saturating_sub(self.in_flight()));
+        self.lanes.values_mut().for_each(LaneState::raise_floor);
+        let mut lanes: Vec<&LaneState> = self.lanes.values().filter(|lane| lane.is_usable(now)).collect();
+        if room == 0 || lanes.is_empty() {
+            return None;
+        }
+        // In turn with the others, so that they have all of the limits.
+        let is_narrow = self.was_wide && lanes.iter().any(|lane| lane.reach > 0);
+        self.was_wide = !is_narrow;
+        if is_narrow {
+            lanes.retain(|lane| lane.reach > 0);
+        }
+        let reach = |lane: &LaneState| if is_narrow { lane.reach as usize } else { 0 };
+        // Another lane comes first each time: the limit may end before the last one.
+        self.rotation = (self.rotation + 1) % lanes.len();
+        lanes.rotate_left(self.rotation);
+        let passed_over: usize = lanes.iter().map(|lane| lane.in_flight.len() + reach(lane)).sum();
+        let tokens = lanes.iter().map(|lane| (lane.token.lane, lane.token)).collect();
+        let bytes_per_lane = (bytes / lanes.len() as u64).max(1);
+        let share = self.spread.share(room, lanes.len());
+        let fetches = lanes.iter().map(|lane| LaneFetch {
+            lane: lane.token.lane,
+            above: lane.floor,
+            limit: match (lane.is_careful(), &lane.suspects) {
+                (true, _) => CAREFUL_PAGE,
+                (false, Suspects::None) => count(share + lane.in_flight.len() + reach(lane)),
+                // The first look must find all that its last owner may have had in hand.
+                (false, _) => count(room + lane.in_flight.len() + reach(lane)),
+            },
+        });
+        let fetch = Fetch {
+            target: target.to_owned(),
+            lanes: fetches.collect(),
+            limit: count(room + passed_over),
+            bytes_per_lane,
+        };
+        self.fetching = true;
+        self.recent = Recent::default();
+        let parked = now >= self.parked_poll;
+        if parked {
+            // Whatever is settled while this one is read may bring the next look forward.
+            self.parked_poll = now + PARKED_POLL;
+        }
+        let only_alone = self.pace == Pace::Emptying;
+        Some(Plan { fetch, tokens, horizon: self.horizon, room, parked, is_first, only_alone })
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_spread_while_it_fills_and_wide_after_it_did_not() {
+        let mut spread = Spread::default();
+        assert_eq!(spread.share(500, 16), 500);
+        for _ in 0..10 {
+            spread.note(true, true);
+        }
+        assert_eq!(spread.share(500, 16), 32);
+        spread.note(false, false);
+        assert_eq!(spread.share(500, 16), 32, "nobody had more to give");
+        spread.note(false, true);
+        assert_eq!(spread.share(500, 16), 500);
+        for _ in 0..WIDE_PAGES {
+            spread.note(true, true);
+            assert_eq!(spread.share(500, 16), 500, "it narrows at once where one lane has everything");
+        }
+        spread.note(true, true);
+        assert_eq!(spread.share(500, 16), 250);
+    }
+}
