@@ -1,13 +1,44 @@
-//! The `sendoff` program: daemon, operator's commands, demo and benchmark. Its commands come with the outbox and
-//! the relay; for now it tells its version.
+//! The `sendoff` program: demo, benchmark; the daemon and the operator's commands come with the sinks.
 
-use clap::Parser;
+mod args;
+mod bench;
+mod demo;
+mod site;
 
-/// Gets every committed event to its broker, and nothing that was rolled back.
-#[derive(Debug, Parser)]
-#[command(name = "sendoff", version, arg_required_else_help = true)]
-struct Arguments {}
+use std::process::ExitCode;
 
-fn main() {
-    Arguments::parse();
+use clap::Parser as _;
+
+use self::args::{Arguments, Command};
+
+/// A guarantee did not hold.
+const BROKEN: u8 = 1;
+/// It could not be done: a server that is not there, a wrong argument.
+const FAILED: u8 = 2;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: the runtime could not start: {error}");
+            return ExitCode::from(FAILED);
+        }
+    };
+    let done = runtime.block_on(async {
+        match arguments.command {
+            Command::Demo(args) => demo::run(&args).await,
+            Command::DemoWorker(args) => demo::worker::run(&args).await.map(|()| true),
+            Command::Bench(args) => bench::run(&args).await,
+            Command::BenchProducer(args) => bench::produce(&args).await.map(|()| true),
+        }
+    });
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(BROKEN),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(FAILED)
+        }
+    }
 }

@@ -89,7 +89,7 @@ impl RetryPolicy {
                 }
             }
             Delivery::Reject { error } => Outcome::GiveUp { failure: Failure::new(Cause::Rejected, error) },
-            Delivery::Down { .. } => Outcome::Release,
+            Delivery::Untried | Delivery::Down { .. } => Outcome::Release,
         }
     }
 }

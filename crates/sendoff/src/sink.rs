@@ -44,6 +44,8 @@ pub enum Delivery {
         /// Why.
         error: String,
     },
+    /// An earlier event of its key was not delivered in this call: this one was held back.
+    Untried,
     /// The broker cannot be reached: nothing to do with this event, which is not charged for it.
     Down {
         /// What went wrong.

@@ -82,8 +82,8 @@ async fn drain(worker: &Worker, count: usize) {
     }
 }
 
-/// Waits until no lane's floor is far below the highest position.
-async fn until_floors_follow(harness: &Sql<sqlx::Postgres>) {
+/// Looks for events, as a relay does when there are none, until no lane's floor is far below the highest position.
+async fn until_floors_follow(harness: &Sql<sqlx::Postgres>, worker: &Worker) {
     let sequence = format!("SELECT last_value FROM \"{}\".event_id_seq", harness.names);
     let highest: i64 = sqlx::query_scalar(AssertSqlSafe(sequence)).fetch_one(&harness.host).await.unwrap();
     let began = Instant::now();
@@ -94,6 +94,7 @@ async fn until_floors_follow(harness: &Sql<sqlx::Postgres>) {
             return;
         }
         assert!(began.elapsed() < Duration::from_secs(20), "a floor is at {lowest}, the events at {highest}");
+        assert!(worker.claim(1).await.unwrap().is_empty());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -112,7 +113,7 @@ async fn a_pinned_snapshot_does_not_make_a_fetch_dear(server: Server) {
         }
         drain(&worker, 5_000).await;
     }
-    until_floors_follow(&harness).await;
+    until_floors_follow(&harness, &worker).await;
     enqueue(&harness, 1_000).await;
     let last = outbox.fetch_buffers(&fetch(&harness, true).await).await.unwrap();
     let without = outbox.fetch_buffers(&fetch(&harness, false).await).await.unwrap();
@@ -179,12 +180,16 @@ async fn a_floor_waits_for_a_transaction_that_may_still_write_below_it(server: S
         enqueue(&harness, 1_000).await;
         drain(&worker, 1_000).await;
     }
-    // The keeper has had every reason to raise the floors, and time for it.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // The worker has every reason to raise the floors, and time for it.
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(3) {
+        assert!(worker.claim(1).await.unwrap().is_empty());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     assert_eq!(floors_of(&harness).await, 0, "a floor was raised over an event that was not committed");
     late.commit().await.unwrap();
     drain(&worker, 1).await;
-    until_floors_follow(&harness).await;
+    until_floors_follow(&harness, &worker).await;
     worker.stop(Duration::ZERO).await.unwrap();
 }
 
@@ -195,7 +200,7 @@ async fn a_sequence_that_was_set_back_resets_the_floors(server: Server) {
         enqueue(&harness, 1_000).await;
         drain(&worker, 1_000).await;
     }
-    until_floors_follow(&harness).await;
+    until_floors_follow(&harness, &worker).await;
     let back = format!("ALTER TABLE \"{}\".event ALTER COLUMN id RESTART WITH 1", harness.names);
     harness.host.execute(AssertSqlSafe(back)).await.unwrap();
     enqueue(&harness, 50).await;

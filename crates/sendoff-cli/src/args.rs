@@ -1,0 +1,142 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Gets every committed event to its broker, and nothing that was rolled back.
+#[derive(Debug, Parser)]
+#[command(name = "sendoff", version, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Watch it work: producers commit and roll back, workers deliver, one is killed and one is frozen
+    ///
+    /// Without --store it uses SQLite in a temporary file and needs no server. It ends with a verdict: lost, duplicated, out of order, delivered
+    /// though rolled back. The exit code is 1 if a guarantee did not hold.
+    #[command(after_help = "Examples:
+  sendoff demo
+  sendoff demo --events 100000 --store postgres://localhost/shop
+  sendoff demo --json | jq .lost")]
+    Demo(DemoArgs),
+    /// One worker process of the demo.
+    #[command(hide = true)]
+    DemoWorker(DemoWorkerArgs),
+    /// Measure a server: rates and latencies, beside the bare statements in the same run
+    ///
+    /// It works in tables of its own, which it removes, and checks what it delivered.
+    #[command(after_help = "Examples:
+  sendoff bench drain --store postgres://localhost/shop
+  sendoff bench latency --store postgres://localhost/shop --json
+  sendoff bench steady --store sqlite:/tmp/bench.db --workers 2")]
+    Bench(BenchArgs),
+    /// The host of a latency measurement.
+    #[command(hide = true)]
+    BenchProducer(BenchProducerArgs),
+}
+
+/// `sendoff demo`
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// The database: postgres://…, mysql://…, sqlite:PATH [default: SQLite in a temporary file]
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// About so many events are committed
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..))]
+    pub(crate) events: u64,
+    /// Worker processes
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(3..=32))]
+    pub(crate) workers: u16,
+    /// Print the verdict as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What the demo tells its worker processes.
+#[derive(Debug, Args)]
+pub(crate) struct DemoWorkerArgs {
+    #[arg(long)]
+    pub(crate) store: String,
+    #[arg(long)]
+    pub(crate) names: String,
+    #[arg(long)]
+    pub(crate) journal: PathBuf,
+    #[arg(long)]
+    pub(crate) name: String,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Measure {
+    /// How fast a backlog goes
+    Drain,
+    /// How much goes through while it is written
+    Steady,
+    /// How long from commit to publish, at 100 events a second
+    Latency,
+    /// How fast events are written
+    Insert,
+}
+
+/// Where benchmarked events go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BenchSink {
+    /// Nowhere: what the relay itself costs
+    Null,
+    /// A file of JSON lines
+    File,
+}
+
+/// `sendoff bench`
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// What is measured
+    #[arg(value_enum)]
+    pub(crate) measure: Measure,
+    /// The database: postgres://…, mysql://…, sqlite:PATH
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: String,
+    /// So many events [default: 100000; 3000 for latency]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) events: Option<u64>,
+    /// So many workers share the lanes
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) workers: u16,
+    /// At most so many events are claimed at a time
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) batch: u32,
+    /// Payload bytes of each event
+    #[arg(long, value_name = "BYTES", default_value_t = 300, value_parser = clap::value_parser!(u32).range(24..=1_000_000))]
+    pub(crate) payload: u32,
+    /// So many different keys
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) keys: u32,
+    /// Where the events go
+    #[arg(long, value_enum, default_value_t = BenchSink::Null)]
+    pub(crate) sink: BenchSink,
+    /// Each side is measured so often, in turn with the others
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) rounds: u16,
+    /// Print the figures as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What a latency measurement tells its producer.
+#[derive(Debug, Args)]
+pub(crate) struct BenchProducerArgs {
+    #[arg(long)]
+    pub(crate) store: String,
+    #[arg(long)]
+    pub(crate) names: String,
+    #[arg(long)]
+    pub(crate) events: u64,
+    #[arg(long)]
+    pub(crate) payload: u32,
+    #[arg(long)]
+    pub(crate) keys: u32,
+}

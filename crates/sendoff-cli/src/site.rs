@@ -1,0 +1,169 @@
+//! A database that an outbox is in, whichever it is: opened by its URL.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use sendoff::outbox::Store;
+use sendoff::stores::mysql::{MysqlDatabase, MysqlOutbox};
+use sendoff::stores::postgres::{PostgresDatabase, PostgresOutbox};
+use sendoff::stores::sqlite::{SqliteDatabase, SqliteOutbox};
+use sendoff::stores::{Migration, Names};
+use sendoff::{EventId, NewEvent, Outbox};
+use sqlx::mysql::MySqlPoolOptions;
+use sqlx::postgres::PgPoolOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, MySqlPool, PgPool, SqlitePool};
+
+/// How long a writer of SQLite waits for its turn.
+const SQLITE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// An outbox under names of its own, and the host's connections to the same database.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    pub(crate) url: String,
+    pub(crate) names: String,
+    pub(crate) host: Host,
+}
+
+/// The host's own connections.
+#[derive(Debug, Clone)]
+pub(crate) enum Host {
+    Postgres(PgPool),
+    Sqlite(SqlitePool),
+    Mysql(MySqlPool),
+}
+
+impl Site {
+    /// Connects as a host does.
+    pub(crate) async fn connect(url: &str, names: &str, connections: u32) -> Result<Self> {
+        let host = match scheme(url)? {
+            Scheme::Postgres => Host::Postgres(
+                PgPoolOptions::new().max_connections(connections).connect(url).await.context("PostgreSQL")?,
+            ),
+            Scheme::Mysql => Host::Mysql(
+                MySqlPoolOptions::new()
+                    .max_connections(connections)
+                    .connect(url)
+                    .await
+                    .context("MariaDB/MySQL")?,
+            ),
+            Scheme::Sqlite => {
+                let options: SqliteConnectOptions = url.parse().context("SQLite")?;
+                let options = options
+                    .create_if_missing(true)
+                    .journal_mode(SqliteJournalMode::Wal)
+                    .synchronous(SqliteSynchronous::Normal)
+                    .busy_timeout(SQLITE_PATIENCE);
+                let pool = SqlitePoolOptions::new().max_connections(connections).connect_with(options).await;
+                Host::Sqlite(pool.with_context(|| format!("SQLite, {url}"))?)
+            }
+        };
+        Ok(Self { url: url.to_owned(), names: names.to_owned(), host })
+    }
+
+    fn names(&self) -> Result<Names> {
+        Ok(match self.host {
+            Host::Postgres(_) => Names::schema(&self.names)?,
+            _ => Names::prefix(&self.names)?,
+        })
+    }
+
+    /// Makes the outbox's tables.
+    pub(crate) async fn migrate(&self) -> Result<()> {
+        let names = self.names()?;
+        match self.host {
+            Host::Postgres(_) => {
+                Migration::named(PostgresDatabase::connect(&self.url).await?, names).run().await?
+            }
+            Host::Sqlite(_) => {
+                Migration::named(SqliteDatabase::connect(&self.url).await?, names).run().await?
+            }
+            Host::Mysql(_) => Migration::named(MysqlDatabase::connect(&self.url).await?, names).run().await?,
+        }
+        Ok(())
+    }
+
+    /// The outbox, for workers.
+    pub(crate) async fn store(&self) -> Result<Arc<dyn Store>> {
+        let names = self.names()?;
+        Ok(match self.host {
+            Host::Postgres(_) => Arc::new(self.postgres_outbox().await?),
+            Host::Sqlite(_) => {
+                Arc::new(SqliteOutbox::open_as(SqliteDatabase::connect(&self.url).await?, names).await?)
+            }
+            Host::Mysql(_) => {
+                Arc::new(MysqlOutbox::open_as(MysqlDatabase::connect(&self.url).await?, names).await?)
+            }
+        })
+    }
+
+    pub(crate) async fn postgres_outbox(&self) -> Result<PostgresOutbox> {
+        Ok(PostgresOutbox::open_as(PostgresDatabase::connect(&self.url).await?, self.names()?).await?)
+    }
+
+    /// For writing events.
+    pub(crate) fn outbox(&self) -> Result<Outbox> {
+        Ok(Outbox::named(self.names()?))
+    }
+
+    /// One transaction of the host's with these events, committed or rolled back.
+    pub(crate) async fn write(
+        &self,
+        outbox: &Outbox,
+        events: Vec<NewEvent>,
+        commit: bool,
+    ) -> Result<Vec<EventId>> {
+        macro_rules! write {
+            ($begin:expr) => {{
+                let mut transaction = $begin.await?;
+                let ids = outbox.enqueue_all(&mut *transaction, events).await?;
+                if commit {
+                    transaction.commit().await?;
+                } else {
+                    transaction.rollback().await?;
+                }
+                Ok(ids)
+            }};
+        }
+        match &self.host {
+            Host::Postgres(pool) => write!(pool.begin()),
+            Host::Mysql(pool) => write!(pool.begin()),
+            // A writer that only becomes one later may find that another was faster.
+            Host::Sqlite(pool) => write!(pool.begin_with("BEGIN IMMEDIATE")),
+        }
+    }
+
+    /// Takes the outbox's tables away, which are this program's own.
+    pub(crate) async fn remove(&self) -> Result<()> {
+        if let Host::Postgres(pool) = &self.host {
+            let sql = format!("DROP SCHEMA IF EXISTS \"{}\" CASCADE", self.names);
+            sqlx::raw_sql(AssertSqlSafe(sql)).execute(pool).await?;
+        }
+        if let Host::Mysql(pool) = &self.host {
+            let sql = "SELECT CAST(table_name AS CHAR) FROM information_schema.tables \
+                       WHERE table_schema = database() AND LEFT(table_name, CHAR_LENGTH(?)) = ?";
+            let tables: Vec<String> =
+                sqlx::query_scalar(sql).bind(&self.names).bind(&self.names).fetch_all(pool).await?;
+            for table in tables {
+                sqlx::raw_sql(AssertSqlSafe(format!("DROP TABLE `{table}`"))).execute(pool).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Scheme {
+    Postgres,
+    Sqlite,
+    Mysql,
+}
+
+fn scheme(url: &str) -> Result<Scheme> {
+    match url.split(':').next().unwrap_or_default() {
+        "postgres" | "postgresql" => Ok(Scheme::Postgres),
+        "sqlite" => Ok(Scheme::Sqlite),
+        "mysql" | "mariadb" => Ok(Scheme::Mysql),
+        // Only the scheme: the rest may have a password in it.
+        other => bail!("{other:?} is no store: give postgres://…, mysql://… or sqlite:PATH"),
+    }
+}
