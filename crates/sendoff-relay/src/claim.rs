@@ -80,13 +80,29 @@ async fn permitted(stages: &Loop) -> bool {
     }
 }
 
+/// Whether to claim now rather than after something is settled.
+fn has_room(stages: &Loop) -> bool {
+    let (config, counters) = (&stages.target.config, &stages.target.counters);
+    let in_flight = stages.worker.in_flight();
+    if in_flight == 0 {
+        return true;
+    }
+    // Half of the bytes is for what is read next.
+    let held = counters.bytes_in_flight.get();
+    let bytes_fit = held < config.bytes.saturating_mul(config.workers as u64) / 2;
+    // Few at a time cost as much as many.
+    let window = config.window as usize;
+    let is_worth_it = window.saturating_sub(in_flight) >= config.batch.min(window).div_ceil(2);
+    // To read further ahead than one batch is no use while it is the store that is slow: what is in flight keeps its keys from being handed out.
+    let store_follows = stages.unsettled.get() <= config.batch as u64;
+    bytes_fit && is_worth_it && store_follows
+}
+
 /// How many may be claimed now. None: ask again.
 async fn take_room(stages: &Loop) -> Option<usize> {
     let target = &stages.target;
     let config = &target.config;
-    let held = target.counters.bytes_in_flight.get();
-    if held >= config.bytes.saturating_mul(config.workers as u64) / 2 && target.counters.in_flight.get() > 0 {
-        // The other half is for what is read next.
+    if !has_room(stages) {
         or_stop(stages, stages.settled.notified()).await;
         return None;
     }

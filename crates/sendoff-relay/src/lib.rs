@@ -139,6 +139,11 @@ impl RelayHandle {
         self.targets.iter().map(|(name, target)| (name.clone(), target.counters.figures())).collect()
     }
 
+    /// How many lanes each of a target's workers here has.
+    pub fn lanes(&self, target: &str) -> Vec<usize> {
+        self.targets.get(target).map(|target| target.lanes()).unwrap_or_default()
+    }
+
     /// Whether a target's sink is taken to be there. None: there is no such target.
     pub fn is_up(&self, target: &str) -> Option<bool> {
         self.targets.get(target).map(|target| target.breaker().is_closed())

@@ -58,6 +58,7 @@ async fn publish(
         } else {
             decided.extend(send(stages, wave, &mut stopped).await);
         }
+        stages.unsettled.add(decided.len() as u64);
         if !decided.is_empty() && outcomes.send(decided).await.is_err() {
             return;
         }

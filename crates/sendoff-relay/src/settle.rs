@@ -44,6 +44,7 @@ async fn settle(stages: &Loop, flush: Vec<Decided>) {
     };
     counters.published.add((published as u64).saturating_sub(summary.stale as u64));
     counters.stale.add(summary.stale as u64);
+    stages.unsettled.sub(count);
     counters.in_flight.sub(count);
     counters.bytes_in_flight.sub(bytes);
     stages.settled.notify_one();

@@ -3,7 +3,7 @@
 //! claim → parcels → publish → outcomes → settle: a stage each, joined by bounded channels, so that the next events are read and the last ones settled
 //! while these are published.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use sendoff::outbox::{Claimed, Outcome, Receipt, Store, Worker};
 use sendoff::{Sink, StoreError};
@@ -37,6 +37,8 @@ pub(crate) struct Target {
     pub(crate) bell: Bell,
     breaker: Mutex<Breaker>,
     rate: Mutex<Option<Rate>>,
+    /// Its workers, while they live.
+    loops: Mutex<Vec<Weak<Loop>>>,
 }
 
 impl Target {
@@ -47,6 +49,7 @@ impl Target {
             rate: Mutex::new(config.rate.map(|rate| Rate::new(rate, now))),
             counters: Counters::default(),
             mode: watch::Sender::new(Mode::Run),
+            loops: Mutex::default(),
             config,
             sink,
             bell,
@@ -55,6 +58,18 @@ impl Target {
 
     pub(crate) fn breaker(&self) -> MutexGuard<'_, Breaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many lanes each worker has.
+    pub(crate) fn lanes(&self) -> Vec<usize> {
+        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        loops.iter().filter_map(Weak::upgrade).map(|stages| stages.worker.lanes().len()).collect()
+    }
+
+    fn add(&self, stages: &Arc<Loop>) {
+        let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        loops.retain(|known| known.strong_count() > 0);
+        loops.push(Arc::downgrade(stages));
     }
 
     pub(crate) fn rate(&self) -> MutexGuard<'_, Option<Rate>> {
@@ -70,6 +85,8 @@ pub(crate) struct Loop {
     pub(crate) worker: Worker,
     /// Something was settled: there is room again, and keys are free.
     pub(crate) settled: Notify,
+    /// Events that are published, or not, and whose outcome is not written yet.
+    pub(crate) unsettled: Counter,
     /// How long an event takes to publish, lately; 0: not known.
     pub(crate) nanos_per_event: Counter,
 }
@@ -87,8 +104,15 @@ impl Loop {
 pub(crate) async fn run(target: Arc<Target>, store: Arc<dyn Store>) -> Result<(), StoreError> {
     let Some(worker) = start(&target, &store).await else { return Ok(()) };
     let grace = target.config.grace;
-    let stages =
-        Arc::new(Loop { target, store, worker, settled: Notify::new(), nanos_per_event: Counter::default() });
+    let stages = Arc::new(Loop {
+        target,
+        store,
+        worker,
+        settled: Notify::new(),
+        unsettled: Counter::default(),
+        nanos_per_event: Counter::default(),
+    });
+    stages.target.add(&stages);
     // One claim waits while one is packed; outcomes may pile up only as far as the window.
     let (claims, claimed) = mpsc::channel::<Vec<Claimed>>(1);
     let (outcomes, decided) = mpsc::channel::<Vec<Decided>>(64);

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use sendoff::Sink;
-use sendoff::outbox::Store;
+use sendoff::outbox::{LANES, Store};
+use sendoff::{DEFAULT_TARGET, Sink};
 use sendoff_relay::{Relay, TargetConfig};
 use sendoff_sinks::{File, FileConfig, Null};
 use sqlx::PgPool;
@@ -120,7 +120,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Runs the relay until all has come, `beside` it whatever the measurement does; the time is from the relay's first lane to the last event.
+    /// Runs the relay until all has come, `beside` it whatever the measurement does. The time begins when the workers have shared the lanes.
     #[allow(clippy::cast_precision_loss)]
     async fn relayed(
         &self,
@@ -130,14 +130,20 @@ impl Bench<'_> {
         let directory = tempfile::tempdir().context("a temporary directory")?;
         let sink = Arc::new(Checked::new(self.sink(directory.path()), events));
         let relay = self.relay(&sink);
-        let (wal, cpu, started) = (self.wal().await?, process::cpu_seconds(), Instant::now());
-        let complete = async {
-            let (written, ()) = tokio::join!(beside, sink.wait(STUCK));
-            (written, started.elapsed().as_secs_f64())
-        };
+        let handle = relay.handle();
+        handle.pause(DEFAULT_TARGET);
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let running = tokio::spawn(relay.run(async { stopped.await.unwrap_or_default() }));
-        let (written, seconds) = complete.await;
+        let share = usize::from(LANES / self.args.workers);
+        while handle.lanes(DEFAULT_TARGET).iter().filter(|lanes| (share..=share + 1).contains(*lanes)).count()
+            < usize::from(self.args.workers)
+        {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let (wal, cpu, started) = (self.wal().await?, process::cpu_seconds(), Instant::now());
+        handle.resume(DEFAULT_TARGET);
+        let (written, ()) = tokio::join!(beside, sink.wait(STUCK));
+        let seconds = started.elapsed().as_secs_f64();
         let _ = stop.send(());
         running.await??;
         written?;

@@ -1,8 +1,8 @@
 //! Where the reading of a lane begins.
 //!
-//! A lane is read from its floor every time, past what is in flight, since an event of a transaction that commits late turns up anywhere above it. So the
-//! floor passes an event only on two kinds of evidence together: the horizon, below which nothing can turn up any more, was known before the
-//! lane was read; and of what was read, all up to there has been settled since.
+//! An event of a transaction that commits late turns up anywhere above the horizon, so a lane is read from there every time, past what is in flight. Below the
+//! horizon, if that was known before the lane was read, nothing can turn up that was not read: it need not be read again, but for what was
+//! read and not handed out, or was put back. The floor, which the next owner begins at, stays below what is in flight as well.
 
 use std::collections::HashMap;
 use tokio::time::Instant;
@@ -30,12 +30,23 @@ impl Reading {
 }
 
 impl LaneState {
+    /// Nothing is at or below that is not in flight.
+    pub(super) fn read_above(&self) -> i64 {
+        let below = self.reading.left.map_or(i64::MAX, |left| left - 1);
+        self.floor.max(below.min(self.reading.to).min(self.reading.horizon))
+    }
+
+    /// So many of those in flight are read again, to be passed over.
+    pub(super) fn read_again(&self) -> usize {
+        let above = self.read_above();
+        self.in_flight.iter().filter(|(position, event)| event.place.is_hot() && **position > above).count()
+    }
+
     /// As high as the evidence goes.
     pub(super) fn raise_floor(&mut self) {
         let in_flight = self.in_flight.iter().filter(|(_, event)| event.place.is_hot());
-        let lowest = in_flight.map(|(position, _)| *position).chain(self.reading.left).min();
-        let below = lowest.map_or(i64::MAX, |lowest| lowest - 1);
-        self.floor = self.floor.max(below.min(self.reading.to).min(self.reading.horizon));
+        let below = in_flight.map(|(position, _)| *position - 1).min().unwrap_or(i64::MAX);
+        self.floor = self.floor.max(below.min(self.read_above()));
     }
 }
 
@@ -57,6 +68,8 @@ impl State {
         positions: &HashMap<Lane, Vec<i64>>,
     ) {
         let Some(horizon) = plan.horizon else { return };
+        // Put back while this was read, maybe below where it began.
+        let put_back = std::mem::take(&mut self.recent.put_back);
         for number in plan.fetch.lanes.iter().map(|lane| lane.lane) {
             let read: &[i64] = positions.get(&number).map_or(&[], Vec::as_slice);
             let ends_here = ends_in == Some(number);
@@ -65,6 +78,10 @@ impl State {
             {
                 let left = read.iter().find(|position| !lane.in_flight.contains_key(*position)).copied();
                 lane.reading = Reading { horizon, to: read.last().copied().unwrap_or(i64::MAX), left };
+                put_back
+                    .iter()
+                    .filter(|(lane, _)| *lane == number)
+                    .for_each(|(_, position)| lane.reading.put_back(*position));
             }
             if ends_here {
                 // Nothing is known of the lanes after it.

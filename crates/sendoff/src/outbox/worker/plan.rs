@@ -66,8 +66,7 @@ impl Spread {
 }
 
 impl State {
-    /// What to read for `limit` more events. Each lane is read from its floor every time, past what is in flight: an event of a
-    /// transaction that commits late turns up anywhere.
+    /// What to read for `limit` more events.
     pub(super) fn plan(
         &mut self,
         target: &str,
@@ -102,18 +101,20 @@ impl State {
         // Another lane comes first each time: the limit may end before the last one.
         self.rotation = (self.rotation + 1) % lanes.len();
         lanes.rotate_left(self.rotation);
-        let passed_over: usize = lanes.iter().map(|lane| lane.in_flight.len() + reach(lane)).sum();
+        let again: HashMap<Lane, usize> =
+            lanes.iter().map(|lane| (lane.token.lane, lane.read_again())).collect();
+        let passed_over: usize = lanes.iter().map(|lane| again[&lane.token.lane] + reach(lane)).sum();
         let tokens = lanes.iter().map(|lane| (lane.token.lane, lane.token)).collect();
         let bytes_per_lane = (bytes / lanes.len() as u64).max(1);
         let share = self.spread.share(room, lanes.len());
         let fetches = lanes.iter().map(|lane| LaneFetch {
             lane: lane.token.lane,
-            above: lane.floor,
+            above: lane.read_above(),
             limit: match (lane.is_careful(), &lane.suspects) {
                 (true, _) => CAREFUL_PAGE,
-                (false, Suspects::None) => count(share + lane.in_flight.len() + reach(lane)),
+                (false, Suspects::None) => count(share + again[&lane.token.lane] + reach(lane)),
                 // The first look must find all that its last owner may have had in hand.
-                (false, _) => count(room + lane.in_flight.len() + reach(lane)),
+                (false, _) => count(room + again[&lane.token.lane] + reach(lane)),
             },
         });
         let fetch = Fetch {

@@ -152,6 +152,7 @@ pub(super) enum Pace {
 pub(super) struct Recent {
     pub(super) positions: HashSet<i64>,
     pub(super) keys: HashSet<Arc<str>>,
+    pub(super) put_back: Vec<(Lane, i64)>,
 }
 
 /// All that a worker knows.
@@ -309,12 +310,14 @@ impl State {
                 summary.stale += 1;
                 continue;
             }
+            self.settled(settlement, now);
             if settled.missing.contains(&settlement.position) {
                 summary.missing += 1;
+                // Gone, or not to be settled so.
+                self.put_back(settlement.lane, settlement.position);
             } else {
                 summary.applied += 1;
             }
-            self.settled(settlement, now);
         }
         let token_of = |lane: &Lane| flush.tokens.iter().find(|token| token.lane == *lane).copied();
         self.lose(settled.stale.iter().filter_map(token_of).collect::<Vec<_>>());
@@ -368,8 +371,16 @@ impl State {
     /// It is as if it had not been handed out.
     pub(super) fn release(&mut self, token: Token, position: i64) {
         self.end(token.lane, position, None);
-        if let Some(lane) = self.lane(token) {
+        self.put_back(token.lane, position);
+    }
+
+    /// It may be there still, and is to be read again.
+    fn put_back(&mut self, number: Lane, position: i64) {
+        if let Some(lane) = self.lanes.get_mut(&number) {
             lane.reading.put_back(position);
+            if self.fetching {
+                self.recent.put_back.push((number, position));
+            }
         }
     }
 }
