@@ -14,6 +14,17 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Relay an outbox's events to a sink, until SIGTERM or SIGINT
+    ///
+    /// The first signal stops claiming, finishes what is in flight and gives the lanes back; a second one quits at once.
+    #[command(after_help = "Examples:
+  sendoff run --store postgres://localhost/shop --sink stdout:
+  sendoff run --store sqlite:shop.db --sink file:/var/log/shop/events.jsonl")]
+    Run(RunArgs),
+    /// Make the outbox's tables, or bring them up to date
+    #[command(after_help = "Example:
+  sendoff migrate --store postgres://localhost/shop")]
+    Migrate(MigrateArgs),
     /// Watch it work: producers commit and roll back, workers deliver, one is killed and one is frozen
     ///
     /// Without --store it uses SQLite in a temporary file and needs no server. It ends with a verdict: lost, duplicated, out of order, delivered
@@ -37,6 +48,59 @@ pub(crate) enum Command {
     /// The host of a latency measurement.
     #[command(hide = true)]
     BenchProducer(BenchProducerArgs),
+}
+
+/// `sendoff run`
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The database: postgres://…, mysql://…, sqlite:PATH
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: String,
+    /// Where events go: stdout:, null:, file:PATH
+    #[arg(long, value_name = "URL")]
+    pub(crate) sink: String,
+    /// Whose events
+    #[arg(long, value_name = "NAME", default_value = sendoff::DEFAULT_TARGET)]
+    pub(crate) target: String,
+    /// What this relay is called
+    #[arg(long, value_name = "NAME", default_value = "sendoff")]
+    pub(crate) name: String,
+    /// So many workers share the lanes
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) workers: u16,
+    /// How long a lease lasts, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "30")]
+    pub(crate) lease: Seconds,
+}
+
+/// A number of seconds, from 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seconds(u16);
+
+impl std::str::FromStr for Seconds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse()
+            .ok()
+            .filter(|number| *number > 0)
+            .map(Self)
+            .ok_or_else(|| "give whole seconds, at least 1".to_owned())
+    }
+}
+
+impl From<Seconds> for std::time::Duration {
+    fn from(seconds: Seconds) -> Self {
+        Self::from_secs(seconds.0.into())
+    }
+}
+
+/// `sendoff migrate`
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// The database: postgres://…, mysql://…, sqlite:PATH
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: String,
 }
 
 /// `sendoff demo`

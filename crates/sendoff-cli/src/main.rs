@@ -1,8 +1,9 @@
-//! The `sendoff` program: demo, benchmark; the daemon and the operator's commands come with the sinks.
+//! The `sendoff` program: the relay as a process, demo, benchmark; the operator's commands are to come.
 
 mod args;
 mod bench;
 mod demo;
+mod run;
 mod site;
 
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ fn main() -> ExitCode {
     };
     let done = runtime.block_on(async {
         match arguments.command {
+            Command::Run(args) => run::run(&args).await.map(|()| true),
+            Command::Migrate(args) => run::migrate(&args).await.map(|()| true),
             Command::Demo(args) => demo::run(&args).await,
             Command::DemoWorker(args) => demo::worker::run(&args).await.map(|()| true),
             Command::Bench(args) => bench::run(&args).await,

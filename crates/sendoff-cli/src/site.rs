@@ -61,6 +61,12 @@ impl Site {
         Ok(Self { url: url.to_owned(), names: names.to_owned(), host })
     }
 
+    /// Connects to the outbox under its usual names.
+    pub(crate) async fn connect_usual(url: &str) -> Result<Self> {
+        let names = if matches!(scheme(url)?, Scheme::Postgres) { "sendoff" } else { "sendoff_" };
+        Self::connect(url, names, 2).await
+    }
+
     fn names(&self) -> Result<Names> {
         Ok(match self.host {
             Host::Postgres(_) => Names::schema(&self.names)?,
