@@ -45,6 +45,14 @@ pub(crate) enum Task {
     #[command(after_help = "Example:
   cargo xtask bench claim    rates and trips of every store, fast path beside floor")]
     Bench(BenchArgs),
+    /// Run the relay in a simulated world where everything goes wrong, for many seeds
+    ///
+    /// A seed is one history, the same each time. The first one that breaks a rule ends the run and is printed with its history.
+    #[command(after_help = "Examples:
+  cargo xtask sim                             a million seeds
+  cargo xtask sim --seeds 1 --from 4711       one seed again
+  SIM_SEED=4711 cargo test -p sendoff-relay --test sim seeds")]
+    Sim(SimArgs),
 }
 
 /// Which servers, and what happens to their directory.
@@ -92,6 +100,17 @@ pub(crate) struct BenchArgs {
     /// Keep the servers' data and logs afterwards
     #[arg(long)]
     pub(crate) keep: bool,
+}
+
+/// `cargo xtask sim`
+#[derive(Debug, Args)]
+pub(crate) struct SimArgs {
+    /// How many seeds
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub(crate) seeds: u64,
+    /// The first seed
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) from: u64,
 }
 
 /// The benchmarks there are.

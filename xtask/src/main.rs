@@ -18,6 +18,7 @@ mod run_dir;
 mod server;
 mod servers;
 mod services;
+mod sim;
 mod steps;
 mod test_count;
 mod test_run;
@@ -53,6 +54,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Task::Services(args) => services::run(args)?,
         Task::Tidy => tidy::run()?,
         Task::Bench(args) => bench::run(args)?,
+        Task::Sim(args) => sim::run(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -7,9 +7,10 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::breaker::Permit;
+use crate::mode::Mode;
 use crate::poll::Poll;
 use crate::settle::Pause;
-use crate::target::{Loop, Mode};
+use crate::target::Loop;
 
 /// Claims until the target stops.
 pub(crate) async fn run(stages: &Loop, claims: mpsc::Sender<Vec<Claimed>>) {
@@ -54,13 +55,8 @@ fn note(stages: &Loop, events: &[Claimed]) {
 /// Waits while the target is paused or its sink is down. False: it is to stop.
 async fn permitted(stages: &Loop) -> bool {
     let target = &stages.target;
-    let mut mode = target.mode.subscribe();
     loop {
-        // The sender lives as long as the target.
-        let Ok(now) = mode.wait_for(|mode| *mode != Mode::Pause).await.map(|mode| *mode) else {
-            return false;
-        };
-        if now == Mode::Stop {
+        if target.mode.wait_for(|mode| mode != Mode::Pause).await == Mode::Stop {
             return false;
         }
         let permit = target.breaker().permit(Instant::now());
@@ -120,12 +116,11 @@ async fn take_room(stages: &Loop) -> Option<usize> {
 /// There was nothing to claim: waits until there may be.
 async fn look_out(stages: &Loop, poll: &mut Poll) {
     let target = &stages.target;
-    let mut mode = target.mode.subscribe();
     loop {
         let wait = poll.wait(Instant::now());
         tokio::select! {
             biased;
-            _ = mode.wait_for(|mode| *mode != Mode::Run) => return,
+            _ = target.mode.wait_for(|mode| mode != Mode::Run) => return,
             () = target.bell.notified() => {
                 poll.wake(Instant::now());
                 return;
@@ -146,10 +141,9 @@ async fn look_out(stages: &Loop, poll: &mut Poll) {
 
 /// Waits for it, or for the target to stop.
 async fn or_stop(stages: &Loop, wait: impl Future<Output = ()>) {
-    let mut mode = stages.target.mode.subscribe();
     tokio::select! {
         biased;
-        _ = mode.wait_for(|mode| *mode == Mode::Stop) => {}
+        _ = stages.target.mode.wait_for(|mode| mode == Mode::Stop) => {}
         () = wait => {}
         // Never for ever: whatever is waited for may have been missed.
         () = tokio::time::sleep(Duration::from_secs(1)) => {}

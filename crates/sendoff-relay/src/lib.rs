@@ -7,7 +7,8 @@
 //!
 //! let relay = Relay::new(store).target(TargetConfig::new("default"), sink);
 //! let handle = relay.handle();
-//! tokio::spawn(relay.run(async { tokio::signal::ctrl_c().await.unwrap_or_default() }));
+//! # async fn told_to_stop() {}
+//! tokio::spawn(relay.run(told_to_stop()));
 //! println!("{:?}", handle.figures());
 //! # Ok(())
 //! # }
@@ -17,6 +18,7 @@ mod breaker;
 mod claim;
 mod config;
 mod figures;
+mod mode;
 mod poll;
 mod publish;
 mod rate;
@@ -39,7 +41,8 @@ pub use figures::Figures;
 pub use poll::Bell;
 pub use retry::{RETRY_HEADER, RetryPolicy};
 
-use self::target::{Mode, Target};
+use self::mode::Mode;
+use self::target::Target;
 
 /// Why a relay did not run, or did not stop cleanly.
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +106,7 @@ impl Relay {
         }
         shutdown.await;
         for target in self.targets.values() {
-            target.mode.send_replace(Mode::Stop);
+            target.mode.set(Mode::Stop);
         }
         let mut result = Ok(());
         while let Some(ended) = loops.join_next().await {
@@ -171,13 +174,6 @@ impl RelayHandle {
 
     fn change(&self, target: &str, from: Mode, to: Mode) -> bool {
         let Some(target) = self.targets.get(target) else { return false };
-        target.mode.send_if_modified(|mode| {
-            let changes = *mode == from;
-            if changes {
-                *mode = to;
-            }
-            changes
-        });
-        *target.mode.borrow() == to
+        target.mode.change(from, to) == to
     }
 }

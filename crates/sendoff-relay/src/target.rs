@@ -7,25 +7,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use sendoff::outbox::{Claimed, Outcome, Receipt, Store, Worker};
 use sendoff::{Sink, StoreError};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::breaker::Breaker;
 use crate::config::TargetConfig;
 use crate::figures::{Counter, Counters};
+use crate::mode::{Mode, ModeSwitch};
 use crate::poll::Bell;
 use crate::rate::Rate;
 use crate::{claim, publish, settle};
-
-/// What the relay's handle asks of a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Run,
-    /// Nothing more is claimed.
-    Pause,
-    /// Nothing more is claimed, and the workers end when all is settled.
-    Stop,
-}
 
 /// What the workers of a target share.
 #[derive(Debug)]
@@ -33,7 +25,7 @@ pub(crate) struct Target {
     pub(crate) config: TargetConfig,
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) counters: Counters,
-    pub(crate) mode: watch::Sender<Mode>,
+    pub(crate) mode: ModeSwitch,
     pub(crate) bell: Bell,
     breaker: Mutex<Breaker>,
     rate: Mutex<Option<Rate>>,
@@ -48,7 +40,7 @@ impl Target {
             breaker: Mutex::new(Breaker::new(config.breaker)),
             rate: Mutex::new(config.rate.map(|rate| Rate::new(rate, now))),
             counters: Counters::default(),
-            mode: watch::Sender::new(Mode::Run),
+            mode: ModeSwitch::default(),
             loops: Mutex::default(),
             config,
             sink,
@@ -116,18 +108,16 @@ pub(crate) async fn run(target: Arc<Target>, store: Arc<dyn Store>) -> Result<()
     // One claim waits while one is packed; outcomes may pile up only as far as the window.
     let (claims, claimed) = mpsc::channel::<Vec<Claimed>>(1);
     let (outcomes, decided) = mpsc::channel::<Vec<Decided>>(64);
-    let publishing = tokio::spawn(publish::run(Arc::clone(&stages), claimed, outcomes));
-    let abort = publishing.abort_handle();
-    let settling = tokio::spawn(settle::run(Arc::clone(&stages), decided));
+    // Dropped with this future: a relay that is dropped publishes nothing more.
+    let mut later_stages = JoinSet::new();
+    let publishing = later_stages.spawn(publish::run(Arc::clone(&stages), claimed, outcomes));
+    later_stages.spawn(settle::run(Arc::clone(&stages), decided));
     claim::run(&stages, claims).await;
-    let ended = async {
-        let _ = publishing.await;
-        let _ = settling.await;
-    };
+    let ended = async { while later_stages.join_next().await.is_some() {} };
     let deadline = Instant::now() + grace;
     if tokio::time::timeout_at(deadline, ended).await.is_err() {
         // Whatever is still on its way is given up here, and delivered again by others.
-        abort.abort();
+        publishing.abort();
         tracing::warn!(
             target_name = stages.target.config.target,
             "not all events in flight were settled in time"
@@ -140,7 +130,6 @@ pub(crate) async fn run(target: Arc<Target>, store: Arc<dyn Store>) -> Result<()
 
 /// A store that is not there yet is waited for. None: the relay stopped meanwhile.
 async fn start(target: &Target, store: &Arc<dyn Store>) -> Option<Worker> {
-    let mut mode = target.mode.subscribe();
     let mut pause = settle::Pause::default();
     loop {
         match Worker::start(Arc::clone(store), target.config.worker()).await {
@@ -152,7 +141,7 @@ async fn start(target: &Target, store: &Arc<dyn Store>) -> Option<Worker> {
         }
         tokio::select! {
             biased;
-            _ = mode.wait_for(|mode| *mode == Mode::Stop) => return None,
+            _ = target.mode.wait_for(|mode| mode == Mode::Stop) => return None,
             () = pause.wait() => {}
         }
     }

@@ -1,8 +1,8 @@
 //! The one list of what an outbox promises.
 
 use super::outboxes::{
-    cancel, crash, dead, delayed, enqueue, explain, fence, inspect, lanes, order, overlap, parked, race,
-    redrive, settle, share, texts,
+    apart, cancel, crash, dead, delayed, enqueue, explain, fence, inspect, lanes, order, overlap, parked,
+    race, redrive, settle, share, texts,
 };
 use super::{Case, StoreHarness};
 
@@ -91,6 +91,13 @@ fn delivering<H: StoreHarness>() -> Vec<Case<H>> {
         overlap::a_settlement_whose_answer_was_lost_can_be_repeated,
         overlap::a_failed_fetch_loses_nothing,
         overlap::a_failed_move_is_made_up_for,
+        apart::nothing_is_moved_past_an_event_that_is_given_back_later,
+        apart::what_came_with_a_delayed_event_that_fails_keeps_its_order,
+        apart::a_diverted_key_takes_along_what_is_given_back_later,
+        apart::a_diverted_key_is_followed_one_event_at_a_time,
+        apart::many_diverted_keys_are_all_followed,
+        apart::a_crash_counts_once_though_the_answer_was_lost,
+        apart::a_lane_given_back_is_not_handed_out_from,
         settle::published_events_are_gone,
         settle::published_events_are_kept_as_history_where_wanted,
         settle::each_outcome_is_written_and_counted,

@@ -62,6 +62,8 @@ impl State {
     ) -> Admitted {
         self.note_suspects(plan, &parked, &page);
         let full = full_lanes(plan, &page);
+        // Where the limit was reached, the last key may have more.
+        let cut = parked.get(plan.fetch.limit.max(1) as usize - 1).and_then(|last| last.event.key.clone());
         let (ends_in, positions) = (page.ends_in, floors::positions(&page));
         let mut admission = Admission {
             plan,
@@ -79,9 +81,12 @@ impl State {
         self.pace = admission.pace;
         self.note_reading(plan, ends_in, &positions);
         let mut admitted = admission.admitted;
-        // A marker stays due until nothing of its key is parked behind it.
+        // A marker stays due until nothing of its key is parked behind it, as far as that was read.
         let markers = admission.keys.into_values().filter_map(|key| key.diverting);
-        admitted.moved.extend(markers.filter(|(_, is_followed)| !is_followed).map(|(marker, _)| marker));
+        let alone = markers.filter(|(_, is_followed)| !is_followed).map(|(marker, _)| marker);
+        admitted
+            .moved
+            .extend(alone.filter(|marker| cut.is_none() || marker.key.as_deref() != cut.as_deref()));
         admitted.calm = self.without_suspects();
         self.reach_further(plan, full, &admitted);
         self.stats.claimed += admitted.handed.len() as u64;
@@ -144,7 +149,9 @@ impl Admission<'_> {
             return true;
         }
         if let Some(change) = self.aside(&row) {
-            if !key_is_recent {
+            // Never past an earlier one of its key that is under way: that one may come back to where it was, and what was moved would be in front of it.
+            let is_delayed = matches!(&change, Change::Park { reason: Reason::Delayed, .. });
+            if !key_is_recent && (is_delayed || !self.is_under_way(lane, &row)) {
                 self.admitted.moved.push(settlement(&row, change));
             }
             return true;
@@ -208,9 +215,20 @@ impl Admission<'_> {
         }
     }
 
+    /// An earlier one of its key is in flight, or was passed over in this fetch.
+    fn is_under_way(&self, lane: &LaneState, row: &Fetched) -> bool {
+        row.event.key.as_deref().is_some_and(|key| {
+            lane.busy_keys.contains_key(key) || self.keys.get(key).is_some_and(|known| known.closed)
+        })
+    }
+
     fn close(&mut self, row: &Fetched) {
-        if let Some(key) = row.event.key.as_deref() {
-            self.keys.entry_ref(key).or_default().closed = true;
+        let Some(key) = row.event.key.as_deref() else { return };
+        let known = self.keys.entry_ref(key).or_default();
+        known.closed = true;
+        if let Some((_, is_followed)) = &mut known.diverting {
+            // It comes back and has to follow then.
+            *is_followed = true;
         }
     }
 

@@ -39,7 +39,7 @@ impl LaneState {
     /// So many of those in flight are read again, to be passed over.
     pub(super) fn read_again(&self) -> usize {
         let above = self.read_above();
-        self.in_flight.iter().filter(|(position, event)| event.place.is_hot() && **position > above).count()
+        self.in_flight.iter().filter(|(position, event)| !event.place.is_hot() || **position > above).count()
     }
 
     /// As high as the evidence goes.

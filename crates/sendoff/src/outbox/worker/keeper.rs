@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::Inner;
 use super::admit::accuse;
 use crate::error::StoreError;
-use crate::outbox::{Flush, HorizonProbe, Lane, Reason, Token};
+use crate::outbox::{Flush, HorizonProbe, Lane, Reason, Settlement, Token};
 
 /// So many deleted rows make it worth finding the horizon again.
 const FLOOR_WORTH: u64 = 500;
@@ -127,14 +127,18 @@ async fn give_surplus(inner: &Inner, share: usize) -> Result<(), StoreError> {
             if staying > share && !lane.draining {
                 lane.draining = true;
                 staying -= 1;
-            } else if staying < share && lane.draining {
+            } else if staying < share && lane.draining && !lane.leaving {
                 // Somebody left: it is wanted here after all.
                 lane.draining = false;
                 staying += 1;
             }
         }
-        let is_empty = |lane: &&super::state::LaneState| lane.draining && lane.in_flight.is_empty();
-        state.lanes.values().filter(is_empty).map(|lane| lane.token).collect()
+        let empty = state.lanes.values_mut().filter(|lane| lane.draining && lane.in_flight.is_empty());
+        let leave = |lane: &mut super::state::LaneState| {
+            lane.leaving = true;
+            lane.token
+        };
+        empty.map(leave).collect()
     };
     if empty.is_empty() {
         return Ok(());
@@ -168,27 +172,38 @@ async fn settle_accused(inner: &Inner) -> Result<(), StoreError> {
     let accused: Vec<(Token, i64)> =
         inner.state().lanes.values().filter_map(|lane| Some((lane.token, lane.accused?))).collect();
     for (token, position) in accused {
-        let found = inner.store.find(&inner.member, token.lane, position).await?;
-        // What stands for a diverted key is no event: that one is dead.
-        let Some(found) = found.filter(|found| found.reason != Some(Reason::Diverted)) else {
-            // It was settled before its worker was lost: the culprit is another.
-            if let Some(lane) = inner.state().lane(token) {
-                lane.accused = None;
-            }
-            continue;
-        };
-        let settlements = vec![accuse(&found, &inner.config)];
-        tracing::warn!(position, lane = token.lane, "a worker was lost with this event in hand");
+        let Some(settlement) = accusation(inner, token, position).await? else { continue };
         let flush = Flush {
             target: inner.member.target.clone(),
             tokens: vec![token],
-            settlements,
+            settlements: vec![settlement],
             calm: vec![token.lane],
         };
         let settled = inner.store.settle(&flush).await?;
         inner.state().finish(&flush, &settled, Instant::now());
     }
     Ok(())
+}
+
+/// What is to be written about the event that the last owner was lost with. None: it was another that it was lost with.
+async fn accusation(inner: &Inner, token: Token, position: i64) -> Result<Option<Settlement>, StoreError> {
+    if let Some(known) = inner.state().lane(token).and_then(|lane| lane.accusation.clone()) {
+        return Ok(Some(known));
+    }
+    let found = inner.store.find(&inner.member, token.lane, position).await?;
+    // What stands for a diverted key is no event: that one is dead.
+    let found = found.filter(|found| found.reason != Some(Reason::Diverted));
+    let settlement = found.map(|found| accuse(&found, &inner.config));
+    let mut state = inner.state();
+    let Some(lane) = state.lane(token) else { return Ok(None) };
+    if settlement.is_some() {
+        tracing::warn!(position, lane = token.lane, "a worker was lost with this event in hand");
+    } else {
+        // It was settled before its worker was lost: the culprit is another.
+        lane.accused = None;
+    }
+    lane.accusation.clone_from(&settlement);
+    Ok(settlement)
 }
 
 #[cfg(test)]

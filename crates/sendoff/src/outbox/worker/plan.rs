@@ -119,7 +119,9 @@ impl State {
         });
         // One event is handed out then: a lane is enough, and one row more, which shows that the lane was read to its page's end.
         let all_careful = lanes.iter().all(|lane| lane.is_careful());
-        let limit = if all_careful { CAREFUL_PAGE + 1 } else { count(room + passed_over) };
+        let wanted = if all_careful { CAREFUL_PAGE + 1 } else { count(room + passed_over) };
+        // What stands for a diverted key comes with what follows it.
+        let limit = wanted.max(2);
         let fetch = Fetch { target: target.to_owned(), lanes: fetches.collect(), limit, bytes_per_lane };
         self.fetching = true;
         self.recent = Recent::default();

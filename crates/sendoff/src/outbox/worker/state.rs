@@ -59,10 +59,14 @@ pub(super) struct LaneState {
     pub(super) deadline: Instant,
     /// It is to go to another worker once nothing of it is in flight.
     pub(super) draining: bool,
+    /// The store was asked to take it back, and may have done so though its answer was lost.
+    pub(super) leaving: bool,
     crashes: u32,
     pub(super) suspects: Suspects,
     /// The last owner was lost with this one event in hand; nothing is handed out before that is settled.
     pub(super) accused: Option<i64>,
+    /// What is written about that. Decided once: an answer may be lost, and a crash counts once.
+    pub(super) accusation: Option<Settlement>,
     pub(super) in_flight: hashbrown::HashMap<i64, InFlight>,
     pub(super) busy_keys: hashbrown::HashMap<Arc<str>, u32>,
     /// Rows deleted since the horizon was found.
@@ -81,9 +85,11 @@ impl LaneState {
             since: now,
             deadline,
             draining: false,
+            leaving: false,
             crashes: leased.crashes,
             suspects: if leased.crashes > 0 { Suspects::Unknown } else { Suspects::None },
             accused: leased.named,
+            accusation: None,
             in_flight: hashbrown::HashMap::new(),
             busy_keys: hashbrown::HashMap::new(),
             gone: 0,
@@ -132,6 +138,7 @@ impl LaneState {
         self.crashes = 0;
         self.suspects = Suspects::None;
         self.accused = None;
+        self.accusation = None;
     }
 }
 
@@ -257,11 +264,10 @@ impl State {
         let mut summary = Summary::default();
         let mut settlements = Vec::with_capacity(sorted.len());
         let mut released = Vec::new();
-        let mut held: HashSet<(Lane, &str)> = HashSet::new();
+        let held = self.held_by(&sorted, policy);
         for (receipt, outcome) in sorted {
             let Receipt { token, position } = *receipt;
-            let lane = self.lanes.get(&token.lane).filter(|lane| lane.token == token);
-            let Some(event) = lane.and_then(|lane| lane.in_flight.get(&position)) else {
+            let Some(event) = self.flying(receipt) else {
                 summary.stale += 1;
                 continue;
             };
@@ -271,10 +277,6 @@ impl State {
                 released.push(*receipt);
                 continue;
             };
-            if let (Change::Park { reason: Reason::Retry | Reason::Blocked, .. }, Some(key)) = (&change, key)
-            {
-                held.insert((token.lane, key));
-            }
             settlements.push(Settlement {
                 lane: token.lane,
                 position,
@@ -287,6 +289,24 @@ impl State {
         let tokens = lanes.iter().filter_map(|lane| Some(self.lanes.get(lane)?.token)).collect();
         let calm = self.calmed_by(&settlements);
         (Flush { target: target.to_owned(), tokens, settlements, calm }, released, summary)
+    }
+
+    fn flying(&self, receipt: &Receipt) -> Option<&InFlight> {
+        let lane = self.lanes.get(&receipt.token.lane).filter(|lane| lane.token == receipt.token)?;
+        lane.in_flight.get(&receipt.position)
+    }
+
+    /// The keys of which one has to wait now. The rest of their runs waits with it, whatever its positions: a delayed event goes before lower ones that
+    /// came up with it.
+    fn held_by(&self, outcomes: &[&(Receipt, Outcome)], policy: OnExhausted) -> HashSet<(Lane, &str)> {
+        let holds = |outcome: &Outcome| match outcome {
+            Outcome::Retry { .. } => true,
+            Outcome::GiveUp { .. } => policy == OnExhausted::Block,
+            Outcome::Published | Outcome::Release => false,
+        };
+        let held = outcomes.iter().filter(|(_, outcome)| holds(outcome));
+        held.filter_map(|(receipt, _)| Some((receipt.token.lane, self.flying(receipt)?.key.as_deref()?)))
+            .collect()
     }
 
     /// The lanes that these settlements bring past what their last owner was lost with.

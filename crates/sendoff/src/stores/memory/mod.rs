@@ -7,6 +7,8 @@ mod outbox;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use tokio::time::Instant;
+
 pub use self::outbox::{MemoryOutbox, MemoryTransaction};
 
 use self::model::Rows;
@@ -19,11 +21,19 @@ pub struct MemoryDatabase {
     shared: Arc<Mutex<Shared>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     tables: Vec<(TableName, Rows)>,
-    /// How far this database's clock is ahead of the machine's, in microseconds.
-    ahead_micros: i64,
+    /// What its clock showed at the beginning, and how far it was moved since.
+    set_to: Timestamp,
+    /// It runs with tokio's clock: where that one is virtual, leases end in virtual time too.
+    began: Instant,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self { tables: Vec::new(), set_to: Timestamp::from(SystemTime::now()), began: Instant::now() }
+    }
 }
 
 impl MemoryDatabase {
@@ -52,7 +62,8 @@ impl MemoryDatabase {
 
     /// Moves this database's clock forward.
     pub fn advance(&self, by: Duration) {
-        self.lock().ahead_micros += i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+        let mut shared = self.lock();
+        shared.set_to = after(shared.set_to, by);
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -64,8 +75,7 @@ impl MemoryDatabase {
 
 impl Shared {
     fn now(&self) -> Timestamp {
-        let machine = Timestamp::from(SystemTime::now()).as_micros();
-        Timestamp::from_micros(machine.saturating_add(self.ahead_micros))
+        after(self.set_to, self.began.elapsed())
     }
 
     fn rows(&mut self, name: &TableName) -> &mut Rows {
@@ -73,6 +83,11 @@ impl Shared {
         let Some((_, rows)) = found else { unreachable!("tables are never dropped") };
         rows
     }
+}
+
+fn after(moment: Timestamp, wait: Duration) -> Timestamp {
+    let micros = i64::try_from(wait.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_micros(moment.as_micros().saturating_add(micros))
 }
 
 /// A table of a [`MemoryDatabase`]. The default row type is [`Record`].

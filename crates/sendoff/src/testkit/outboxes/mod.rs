@@ -1,5 +1,6 @@
 //! The cases of the store suite, by what they are about, and what they have in common.
 
+pub(super) mod apart;
 pub(super) mod cancel;
 pub(super) mod crash;
 pub(super) mod dead;

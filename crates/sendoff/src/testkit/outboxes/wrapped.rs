@@ -34,6 +34,8 @@ pub(super) struct Faults {
     pub(super) fetch: u32,
     pub(super) name: u32,
     pub(super) renew: u32,
+    /// So many times lanes are given back, and the answer is lost.
+    pub(super) give_after: u32,
 }
 
 impl fmt::Debug for Wrapped {
@@ -84,7 +86,9 @@ impl Store for Wrapped {
     }
 
     async fn give(&self, member: &Member, tokens: &[Token]) -> Result<(), StoreError> {
-        self.store.give(member, tokens).await
+        let given = self.store.give(member, tokens).await;
+        self.strikes(|faults| &mut faults.give_after)?;
+        given
     }
 
     async fn leave(&self, member: &Member) -> Result<(), StoreError> {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::super::after;
 use super::tables::{At, DeadRow, Operation, ParkedRow, Tables, at, marker};
-use super::{MemoryOutbox, after, place_hot};
+use super::{MemoryOutbox, place_hot};
 use crate::claim::{Timestamp, Value};
 use crate::error::StoreError;
 use crate::event::{Attempts, Event, EventId};

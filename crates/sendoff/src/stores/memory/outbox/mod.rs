@@ -10,15 +10,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use self::tables::{ParkedRow, Tables, WorkerRow};
-use super::{MemoryDatabase, MemoryTable};
+use super::{MemoryDatabase, MemoryTable, after};
 use crate::claim::{
     ClaimSpec, ClaimSpecBuilder, Claimable as _, Key, Record, Table, Timestamp, Value, col, now_plus,
 };
 use crate::error::StoreError;
 use crate::event::{EventId, Limits, NewEvent};
 use crate::outbox::{
-    Census, Fetch, Fetched, Flush, Hold, LANES, Lane, Leased, Member, Page, ParkedFetch, Place, Reason,
-    Settled, Store, Token, WorkerId, leases,
+    Census, Fetch, Fetched, Flush, Hold, HorizonProbe, LANES, Lane, LaneFloor, Leased, Member, Page,
+    ParkedFetch, Place, Reason, Settled, Store, Token, WorkerId, leases,
 };
 
 /// An outbox in memory, with a clock of its own.
@@ -61,6 +61,11 @@ impl MemoryOutbox {
         self.database.advance(by);
     }
 
+    /// What this outbox's clock shows.
+    pub fn now(&self) -> Timestamp {
+        self.database.lock().now()
+    }
+
     /// A host's transaction: its events are there when it commits, and never if it does not.
     pub fn begin(&self) -> MemoryTransaction {
         MemoryTransaction { outbox: self.clone(), rows: Vec::new() }
@@ -68,10 +73,6 @@ impl MemoryOutbox {
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn now(&self) -> Timestamp {
-        self.database.lock().now()
     }
 
     /// A change to a lane under its token: a claim of that one row.
@@ -117,6 +118,7 @@ impl MemoryTransaction {
         let mut tables = self.outbox.tables();
         let rows: Vec<Fetched> = events.iter().map(|event| tables.row(event, now)).collect();
         let ids = rows.iter().map(|row| row.event.event_id).collect();
+        tables.open.extend(rows.iter().map(|row| row.event.position));
         self.rows.extend(rows);
         Ok(ids)
     }
@@ -125,8 +127,18 @@ impl MemoryTransaction {
     ///
     /// # Errors
     /// `Rejected` if an event's id is there already; then none is visible.
-    pub fn commit(self) -> Result<(), StoreError> {
-        self.outbox.tables().insert(self.rows)
+    pub fn commit(mut self) -> Result<(), StoreError> {
+        let rows = std::mem::take(&mut self.rows);
+        let mut tables = self.outbox.tables();
+        tables.close(&rows);
+        tables.insert(rows)
+    }
+}
+
+impl Drop for MemoryTransaction {
+    /// Rolled back: its positions stay empty.
+    fn drop(&mut self) {
+        self.outbox.tables().close(&self.rows);
     }
 }
 
@@ -288,6 +300,23 @@ impl Store for MemoryOutbox {
         }
         Ok(settled)
     }
+
+    async fn newest(&self) -> Result<Option<i64>, StoreError> {
+        Ok(Some(self.tables().sequence))
+    }
+
+    /// Known at once: the open transactions and their positions are on record.
+    async fn horizon(&self, _: &mut HorizonProbe) -> Result<Option<i64>, StoreError> {
+        let tables = self.tables();
+        Ok(Some(tables.open.first().map_or(tables.sequence, |lowest| lowest - 1)))
+    }
+
+    async fn keep_floors(&self, member: &Member, lanes: &[LaneFloor]) -> Result<(), StoreError> {
+        for LaneFloor { token, floor } in lanes {
+            self.under(&member.target, *token, lane_spec().set("floor", *floor)).await?;
+        }
+        Ok(())
+    }
 }
 
 impl MemoryOutbox {
@@ -313,11 +342,6 @@ impl MemoryOutbox {
         }
         settled
     }
-}
-
-fn after(now: Timestamp, wait: Duration) -> Timestamp {
-    let micros = i64::try_from(wait.as_micros()).unwrap_or(i64::MAX);
-    Timestamp::from_micros(now.as_micros().saturating_add(micros))
 }
 
 fn place_hot(mut row: Fetched) -> Fetched {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::after;
+use super::super::after;
 use crate::claim::Timestamp;
 use crate::error::StoreError;
 use crate::event::{Attempts, Event, EventId, NewEvent};
@@ -54,6 +54,8 @@ pub(super) struct Operation {
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) sequence: i64,
+    /// Positions of transactions that have neither committed nor rolled back.
+    pub(super) open: BTreeSet<i64>,
     pub(super) hot: BTreeMap<At, Fetched>,
     pub(super) parked: BTreeMap<At, ParkedRow>,
     pub(super) dead: BTreeMap<At, DeadRow>,
@@ -88,6 +90,13 @@ impl Tables {
             later: new.deliver_at,
             reason: None,
             corrupt: None,
+        }
+    }
+
+    /// The transaction that wrote these is over.
+    pub(super) fn close(&mut self, rows: &[Fetched]) {
+        for row in rows {
+            self.open.remove(&row.event.position);
         }
     }
 

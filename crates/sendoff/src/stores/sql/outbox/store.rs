@@ -248,7 +248,13 @@ impl<D: SqlDatabase> Store for SqlOutbox<D> {
         let keyed: Vec<&Fetched> = heads.iter().map(|(row, _)| row).filter(leads).take(RUNS_MAX).collect();
         let runs = self.fetch_runs(&want.target, &keyed, want.limit as usize).await?;
         let mut events: Vec<Fetched> = Vec::with_capacity(heads.len() + runs.len());
+        let mut unread = heads.iter().map(|(row, _)| row).filter(leads).skip(RUNS_MAX).peekable();
         for (head, _) in &heads {
+            let is_unread = unread.next_if(|next| std::ptr::eq(*next, head)).is_some();
+            if is_unread && head.reason == Some(Reason::Diverted) {
+                // Alone it would say that nothing of its key is left. It comes up again.
+                continue;
+            }
             events.push(head.clone());
             if leads(&head) {
                 let of_key = runs.iter().filter(|row| {
