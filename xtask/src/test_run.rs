@@ -12,6 +12,9 @@ use crate::steps::Steps;
 use crate::test_count::TestCount;
 use crate::{cargo, command, install, servers, tidy};
 
+/// How many seeds of the relay's simulation are run.
+const SIM_SEEDS: &str = "10000";
+
 /// Runs all steps and prints the totals as the very last line.
 pub(crate) fn run(args: &TestArgs) -> ExitCode {
     let mut steps = Steps::default();
@@ -52,7 +55,7 @@ fn test(args: &TestArgs, steps: &mut Steps, count: &mut TestCount) -> Result<()>
 
 fn cargo_test(args: &TestArgs, fleet: &Fleet, count: &mut TestCount) -> Result<()> {
     let mut command = cargo::test(&args.cargo_args);
-    let tested = command::stream(command.envs(fleet.environment()), |line| {
+    let tested = command::stream(command.env("SIM_SEEDS", SIM_SEEDS).envs(fleet.environment()), |line| {
         count.add_line(line);
         // Nobody may be listening any more; the tests go on all the same.
         let _ = std::io::stdout().write_all(line);
