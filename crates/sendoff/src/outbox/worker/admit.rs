@@ -64,7 +64,6 @@ impl State {
         let full = full_lanes(plan, &page);
         // Where the limit was reached, the last key may have more.
         let cut = parked.get(plan.fetch.limit.max(1) as usize - 1).and_then(|last| last.event.key.clone());
-        self.note_full(plan, page.ends_in, &full);
         let (ends_in, positions) = (page.ends_in, floors::positions(&page));
         let mut admission = Admission {
             plan,
@@ -110,21 +109,11 @@ impl State {
         }
     }
 
-    /// Which lanes have more to give than was asked of them; the next page asks more of those.
-    fn note_full(&mut self, plan: &Plan, ends_in: Option<Lane>, full: &HashSet<Lane>) {
-        for number in plan.fetch.lanes.iter().map(|lane| lane.lane) {
-            if let Some(lane) = self.lane(plan.tokens[&number]) {
-                lane.has_more = full.contains(&number);
-            }
-            if ends_in == Some(number) {
-                return;
-            }
-        }
-    }
-
     /// Lanes of which a full page was read and nothing handed out, though there was room.
     fn reach_further(&mut self, plan: &Plan, full: HashSet<Lane>, admitted: &Admitted) {
-        if admitted.handed.len() >= plan.room {
+        let is_filled = admitted.handed.len() >= plan.room;
+        self.spread.note(is_filled, !full.is_empty());
+        if is_filled {
             return;
         }
         let has_given = |lane: Lane| {

@@ -9,8 +9,8 @@ use crate::outbox::{Fetch, Lane, LaneFetch, Token};
 /// A careful lane hands out one event, but must read past those it has to skip.
 const CAREFUL_PAGE: u32 = 100;
 
-/// Once it is known what a careful lane's owner was lost with, so many rows are enough to find the next one to hand out.
-const CAREFUL_STEP: u32 = 10;
+/// After a page that was too narrow the next ones are wide.
+const WIDE_PAGES: u32 = 16;
 
 /// What to read next.
 #[derive(Debug)]
@@ -29,13 +29,40 @@ pub(super) struct Plan {
     pub(super) only_alone: bool,
 }
 
-/// At most so many events of a lane, if there is room for `room` of `lanes`, of which `full` had more to give the last time.
+/// Of how many lanes a page is made.
 ///
-/// A little of every lane: events that were inserted together lie together, whatever their lanes, so that touches far fewer pages of the table than as many
-/// of one lane. But where few lanes have the backlog, those give more.
-fn share(room: usize, lanes: usize, full: usize, is_full: bool) -> usize {
-    let among = if is_full { full } else { lanes };
-    room.div_ceil(among.clamp(1, lanes.max(1))).max(1)
+/// Events that were inserted together lie together, whatever their lanes: a little of every lane touches far fewer pages of the table than as much of
+/// one lane. But where one lane has all of the backlog, a little of it would be a small batch.
+#[derive(Debug)]
+pub(super) struct Spread {
+    /// A lane gives this part of the room, or its even share, whichever is more.
+    divisor: usize,
+    /// So many pages stay wide.
+    wide: u32,
+}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self { divisor: 1, wide: 0 }
+    }
+}
+
+impl Spread {
+    /// At most so many events of a lane.
+    fn share(&self, room: usize, lanes: usize) -> usize {
+        room.div_ceil(self.divisor.min(lanes).max(1))
+    }
+
+    /// What became of the last page: whether it filled the room, and whether any lane had more to give.
+    pub(super) fn note(&mut self, is_filled: bool, has_more: bool) {
+        if !is_filled && has_more && self.divisor > 1 {
+            *self = Self { divisor: 1, wide: WIDE_PAGES };
+        } else if is_filled && self.wide > 0 {
+            self.wide -= 1;
+        } else if is_filled {
+            self.divisor = (self.divisor * 2).min(1 << 16);
+        }
+    }
 }
 
 impl State {
@@ -79,15 +106,13 @@ impl State {
         let passed_over: usize = lanes.iter().map(|lane| again[&lane.token.lane] + reach(lane)).sum();
         let tokens = lanes.iter().map(|lane| (lane.token.lane, lane.token)).collect();
         let bytes_per_lane = (bytes / lanes.len() as u64).max(1);
-        let full = lanes.iter().filter(|lane| lane.has_more).count();
-        let share = |lane: &LaneState| share(room, lanes.len(), full, lane.has_more);
+        let share = self.spread.share(room, lanes.len());
         let fetches = lanes.iter().map(|lane| LaneFetch {
             lane: lane.token.lane,
             above: lane.read_above(),
             limit: match (lane.is_careful(), &lane.suspects) {
-                (true, Suspects::Unknown) => CAREFUL_PAGE,
-                (true, _) => CAREFUL_STEP,
-                (false, Suspects::None) => count(share(lane) + again[&lane.token.lane] + reach(lane)),
+                (true, _) => CAREFUL_PAGE,
+                (false, Suspects::None) => count(share + again[&lane.token.lane] + reach(lane)),
                 // The first look must find all that its last owner may have had in hand.
                 (false, _) => count(room + again[&lane.token.lane] + reach(lane)),
             },
@@ -119,11 +144,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_a_little_of_every_lane_or_much_of_those_that_have_more() {
-        assert_eq!(share(500, 16, 0, false), 32);
-        assert_eq!(share(500, 16, 16, true), 32, "all have more");
-        assert_eq!(share(500, 16, 1, true), 500, "one has everything");
-        assert_eq!(share(500, 16, 1, false), 32, "the others are read all the same");
-        assert_eq!(share(1, 64, 0, false), 1);
+    fn a_page_is_spread_while_it_fills_and_wide_after_it_did_not() {
+        let mut spread = Spread::default();
+        assert_eq!(spread.share(500, 16), 500);
+        for _ in 0..10 {
+            spread.note(true, true);
+        }
+        assert_eq!(spread.share(500, 16), 32);
+        spread.note(false, false);
+        assert_eq!(spread.share(500, 16), 32, "nobody had more to give");
+        spread.note(false, true);
+        assert_eq!(spread.share(500, 16), 500);
+        for _ in 0..WIDE_PAGES {
+            spread.note(true, true);
+            assert_eq!(spread.share(500, 16), 500, "it narrows at once where one lane has everything");
+        }
+        spread.note(true, true);
+        assert_eq!(spread.share(500, 16), 250);
     }
 }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::config::{OnExhausted, Outcome, Receipt, Stats, Summary};
 use super::floors::Reading;
+use super::plan::Spread;
 use crate::event::Attempts;
 use crate::outbox::{
     Cause, Change, Due, Failure, Flush, Lane, Leased, Place, Reason, Settled, Settlement, Token,
@@ -70,8 +71,6 @@ pub(super) struct LaneState {
     pub(super) busy_keys: hashbrown::HashMap<Arc<str>, u32>,
     /// Rows deleted since the horizon was found.
     pub(super) gone: u64,
-    /// The last page did not have all of it.
-    pub(super) has_more: bool,
     /// So many rows more are read: what was read last was all of keys that have to wait.
     pub(super) reach: u32,
 }
@@ -94,7 +93,6 @@ impl LaneState {
             in_flight: hashbrown::HashMap::new(),
             busy_keys: hashbrown::HashMap::new(),
             gone: 0,
-            has_more: false,
             reach: 0,
         }
     }
@@ -177,6 +175,7 @@ pub(super) struct State {
     pub(super) ended: bool,
     pub(super) stats: Stats,
     pub(super) rotation: usize,
+    pub(super) spread: Spread,
     /// No event can turn up at or below it any more.
     pub(super) horizon: Option<i64>,
     pub(super) parked_poll: Instant,
@@ -197,6 +196,7 @@ impl State {
             ended: false,
             stats: Stats::default(),
             rotation: 0,
+            spread: Spread::default(),
             horizon: None,
             parked_poll: now,
             was_wide: false,
