@@ -116,7 +116,8 @@ where
     enqueue(&harness, &events(20)).await;
     let (_directory, log) = log_file();
     let orders = Orders {
-        lease_millis: 600,
+        // Long enough that it is not frozen in the midst of renewing, with rows locked that its successor needs.
+        lease_millis: 3_000,
         batch: 20,
         outcome: fate,
         waits_to_settle: true,
