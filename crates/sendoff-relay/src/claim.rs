@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use crate::breaker::Permit;
 use crate::mode::Mode;
+use crate::pause::Pause;
 use crate::poll::Poll;
-use crate::settle::Pause;
 use crate::target::Loop;
 
 /// Claims until the target stops.

@@ -19,6 +19,7 @@ mod claim;
 mod config;
 mod figures;
 mod mode;
+mod pause;
 mod poll;
 mod publish;
 mod rate;

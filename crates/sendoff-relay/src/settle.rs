@@ -1,11 +1,11 @@
 //! The last stage: writes down what became of events, as many together as have come.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use sendoff::outbox::{Outcome, Receipt};
 use tokio::sync::mpsc;
 
+use crate::pause::Pause;
 use crate::target::{Decided, Loop};
 
 /// So many outcomes go in one flush, about.
@@ -48,21 +48,4 @@ async fn settle(stages: &Loop, flush: Vec<Decided>) {
     counters.in_flight.sub(count);
     counters.bytes_in_flight.sub(bytes);
     stages.settled.notify_one();
-}
-
-/// The pause before a store that failed is asked again: it grows, up to a second.
-#[derive(Debug)]
-pub(crate) struct Pause(Duration);
-
-impl Default for Pause {
-    fn default() -> Self {
-        Self(Duration::from_millis(20))
-    }
-}
-
-impl Pause {
-    pub(crate) async fn wait(&mut self) {
-        tokio::time::sleep(self.0.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-        self.0 = (self.0 * 2).min(Duration::from_secs(1));
-    }
 }

@@ -15,6 +15,7 @@ use crate::breaker::Breaker;
 use crate::config::TargetConfig;
 use crate::figures::{Counter, Counters};
 use crate::mode::{Mode, ModeSwitch};
+use crate::pause::Pause;
 use crate::poll::Bell;
 use crate::rate::Rate;
 use crate::{claim, publish, settle};
@@ -130,7 +131,7 @@ pub(crate) async fn run(target: Arc<Target>, store: Arc<dyn Store>) -> Result<()
 
 /// A store that is not there yet is waited for. None: the relay stopped meanwhile.
 async fn start(target: &Target, store: &Arc<dyn Store>) -> Option<Worker> {
-    let mut pause = settle::Pause::default();
+    let mut pause = Pause::default();
     loop {
         match Worker::start(Arc::clone(store), target.config.worker()).await {
             Ok(worker) => return Some(worker),

@@ -1,6 +1,5 @@
 //! What the demo's workers deliver to: one file that they all append to. Its order is the order of deliveries.
 
-use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
@@ -79,7 +78,6 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Entry>> {
 pub(crate) struct Tail {
     read: u64,
     pub(crate) lines: u64,
-    pub(crate) by_process: HashMap<u32, u64>,
 }
 
 impl Tail {
@@ -91,10 +89,7 @@ impl Tail {
         let mut line = String::new();
         while reader.read_line(&mut line)? > 0 && line.ends_with('\n') {
             self.read += line.len() as u64;
-            if let Ok(entry) = serde_json::from_str::<Entry>(&line) {
-                self.lines += 1;
-                *self.by_process.entry(entry.pid).or_default() += 1;
-            }
+            self.lines += u64::from(serde_json::from_str::<Entry>(&line).is_ok());
             line.clear();
         }
         Ok(())

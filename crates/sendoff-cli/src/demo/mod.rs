@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
 use self::journal::Tail;
 use self::processes::Processes;
@@ -115,17 +115,4 @@ fn print(verdict: &Verdict) {
     line("duplicated", verdict.duplicated, &explained);
     let word = if verdict.holds() { "every guarantee held" } else { "A GUARANTEE DID NOT HOLD" };
     println!("\n{word}, in {:.1} s", verdict.seconds);
-}
-
-/// The share of the events after which something happens.
-fn is_past(delivered: u64, wanted: u64, percent: u64) -> bool {
-    delivered.saturating_mul(100) >= wanted.saturating_mul(percent)
-}
-
-/// A process that has a pid.
-fn pid_of(child: &tokio::process::Child) -> Result<u32> {
-    match child.id() {
-        Some(pid) => Ok(pid),
-        None => bail!("a worker process ended by itself"),
-    }
 }

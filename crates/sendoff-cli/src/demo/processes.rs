@@ -12,7 +12,6 @@ use tokio::process::{Child, Command};
 
 use super::progress::Progress;
 use super::worker::LEASE;
-use super::{is_past, pid_of};
 use crate::site::Site;
 
 /// How far it is when a worker is killed, and when another is frozen, in percent.
@@ -115,4 +114,17 @@ impl Processes {
 fn signal(pid: u32, signal: Signal) -> Result<()> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).context("a process id")?;
     kill_process(pid, signal).with_context(|| format!("signal {signal:?}"))
+}
+
+/// The share of the events after which something happens.
+fn is_past(delivered: u64, wanted: u64, percent: u64) -> bool {
+    delivered.saturating_mul(100) >= wanted.saturating_mul(percent)
+}
+
+/// A process that has a pid.
+fn pid_of(child: &tokio::process::Child) -> Result<u32> {
+    match child.id() {
+        Some(pid) => Ok(pid),
+        None => bail!("a worker process ended by itself"),
+    }
 }
