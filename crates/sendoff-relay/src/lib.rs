@@ -163,11 +163,14 @@ impl RelayHandle {
         self.change(target, Mode::Pause, Mode::Run)
     }
 
-    /// Pauses a target and waits until nothing of it is in flight here.
+    /// Pauses a target and waits until nothing of it is in flight here. False: there is no such target, or its workers ended before.
     pub async fn drain(&self, target: &str) -> bool {
         let Some(known) = self.targets.get(target) else { return false };
         self.pause(target);
         while known.counters.in_flight.get() > 0 {
+            if !known.has_workers() {
+                return false;
+            }
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
         true

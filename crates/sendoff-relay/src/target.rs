@@ -59,6 +59,11 @@ impl Target {
         loops.iter().filter_map(Weak::upgrade).map(|stages| stages.worker.lanes().len()).collect()
     }
 
+    pub(crate) fn has_workers(&self) -> bool {
+        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        loops.iter().any(|known| known.strong_count() > 0)
+    }
+
     fn add(&self, stages: &Arc<Loop>) {
         let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
         loops.retain(|known| known.strong_count() > 0);

@@ -314,6 +314,19 @@ async fn a_paused_target_claims_nothing_and_a_bell_is_heard() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_relay_that_ended_with_events_in_hand_is_not_drained_for_ever() {
+    let outbox = MemoryOutbox::new().unwrap();
+    write(&outbox, "k", numbers("", 1));
+    let sink = Arc::new(Scripted { takes: LONG, ..Scripted::new(|_| Delivery::Delivered) });
+    let running = start(&outbox, TargetConfig { grace: Duration::from_millis(10), ..quick() }, &sink);
+    let handle = running.handle.clone();
+    until("it is being published", || sink.calls.load(Ordering::SeqCst) == 1).await;
+    running.stop().await;
+    let drained = tokio::time::timeout(LONG, handle.drain("default")).await;
+    assert_eq!(drained, Ok(false));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_rate_is_kept() {
     let outbox = MemoryOutbox::new().unwrap();
     write(&outbox, "k", numbers("", 60));
