@@ -172,12 +172,14 @@ pub struct Page {
     pub events: Vec<Fetched>,
     /// The limit was reached in this lane: nothing is known of it after its last event here, nor of the lanes named after it.
     pub ends_in: Option<Lane>,
+    /// What was there when the page was measured and gone when it was read, lowest position first: its lane was read up to there all the same.
+    pub gone: Vec<(Lane, i64)>,
 }
 
 impl Page {
     /// Of the first `limit` events, or as many as there are.
     pub fn new(events: Vec<Fetched>, limit: u32) -> Self {
-        let mut page = Self { events, ends_in: None };
+        let mut page = Self { events, ends_in: None, gone: Vec::new() };
         page.events.truncate(limit as usize);
         if page.events.len() == limit as usize {
             page.ends_in = page.events.last().map(|row| row.event.lane);

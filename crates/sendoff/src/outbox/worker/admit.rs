@@ -296,6 +296,9 @@ fn full_lanes(plan: &Plan, page: &Page) -> HashSet<Lane> {
         *count += 1;
         *bytes += row.event.payload.len() as u64;
     }
+    for (lane, _) in &page.gone {
+        read.entry(*lane).or_default().0 += 1;
+    }
     let is_full = |want: &&LaneFetch| {
         let (count, bytes) = read.get(&want.lane).copied().unwrap_or_default();
         count >= want.limit || bytes >= plan.fetch.bytes_per_lane || page.ends_in == Some(want.lane)

@@ -50,11 +50,15 @@ impl LaneState {
     }
 }
 
-/// Which events of the event table a page has, lane by lane.
+/// Which events of the event table a page has or had, lane by lane.
 pub(super) fn positions(page: &Page) -> HashMap<Lane, Vec<i64>> {
     let mut positions: HashMap<Lane, Vec<i64>> = HashMap::new();
     for row in &page.events {
         positions.entry(row.event.lane).or_default().push(row.event.position);
+    }
+    for (lane, position) in &page.gone {
+        let of_lane = positions.entry(*lane).or_default();
+        of_lane.insert(of_lane.partition_point(|other| other < position), *position);
     }
     positions
 }
@@ -123,5 +127,17 @@ impl State {
                 lane.kept_floor = *floor;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Or an empty lane, as it seems, would be taken to have nothing up to the horizon, and what its page left out would never be read.
+    #[test]
+    fn what_was_gone_when_it_was_read_shows_how_far_its_lane_was_read() {
+        let page = Page { gone: vec![(3, 17), (3, 19), (5, 18)], ..Page::default() };
+        assert_eq!(positions(&page), HashMap::from([(3, vec![17, 19]), (5, vec![18])]));
     }
 }

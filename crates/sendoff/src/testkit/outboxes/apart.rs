@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::dead::{all_dead, with_policy};
 use super::wrapped::Wrapped;
 use super::{
-    HOUR, LONG, Owner, SHORT, claim, deliver, enqueue, event, fail_first, loose, names, nothing_more,
+    HOUR, LEASE, LONG, Owner, claim, deliver, enqueue, event, fail_first, loose, names, nothing_more,
     numbered, settle, start, texts, until, worker,
 };
 use crate::claim::Timestamp;
@@ -16,9 +16,6 @@ use crate::testkit::StoreHarness;
 
 /// A pause that a case waits for.
 const SOON: Duration = Duration::from_millis(150);
-
-/// Ticks five times a second.
-const LEASE: Duration = Duration::from_millis(1_200);
 
 /// The first of a run fails; before the rest is given back, a later event of the key comes up.
 pub(crate) async fn nothing_is_moved_past_an_event_that_is_given_back_later<H: StoreHarness>(
@@ -131,7 +128,7 @@ async fn until_claimed(worker: &Worker, keys: usize) -> Vec<crate::outbox::Claim
 
 pub(crate) async fn a_crash_counts_once_though_the_answer_was_lost<H: StoreHarness>(harness: Arc<H>) {
     let ids = enqueue(&*harness, &[event("a", "a1")]).await;
-    let owner = Owner::of_all(&*harness, SHORT).await;
+    let owner = Owner::of_all(&*harness, LONG).await;
     let row = owner.hot().await.remove(0);
     let token = owner.leased(row.event.lane).token;
     assert!(owner.store.name(&owner.member, token, row.event.position).await.unwrap());
@@ -142,7 +139,7 @@ pub(crate) async fn a_crash_counts_once_though_the_answer_was_lost<H: StoreHarne
         config.crash_pause = HOUR;
     })
     .await;
-    harness.pass(SHORT).await;
+    owner.lapse(&*harness).await;
     let inspect = harness.inspect();
     let crashes = async || inspect.get(ids[0]).await.unwrap().map_or(0, |found| found.event.attempts.crashes);
     until("the event that was in hand is charged", async || crashes().await > 0).await;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::{
-    HOUR, LONG, Owner, SHORT, claim, deliver, enqueue, event, events, fail_first, failure, loose, names,
-    numbered, settle, stop, texts, worker,
+    HOUR, LONG, Owner, claim, deliver, enqueue, event, events, fail_first, failure, loose, names, numbered,
+    settle, stop, texts, worker,
 };
 use crate::claim::Timestamp;
 use crate::event::{Attempts, EventId};
@@ -73,8 +73,7 @@ pub(crate) async fn the_lane_of_a_lost_worker_keeps_nothing_from_being_taken_out
     harness: Arc<H>,
 ) {
     let ids = enqueue(&*harness, &[loose("one")]).await;
-    Owner::of_all(&*harness, SHORT).await;
-    harness.pass(SHORT + Duration::from_millis(100)).await;
+    Owner::of_all(&*harness, LONG).await.lapse(&*harness).await;
     assert_eq!(harness.inspect().cancel(ids[0], "suite").await.unwrap(), Cancelled::Yes);
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::dead::all_dead;
 use super::{
-    HOUR, Owner, SHORT, claim, deliver, enqueue, event, failure, lane_mates, loose, names, nothing_more,
+    HOUR, LONG, Owner, claim, deliver, enqueue, event, failure, lane_mates, loose, lose, names, nothing_more,
     numbered, settle, sorted, start, stop, text, texts, until, worker,
 };
 use crate::event::Attempts;
@@ -14,32 +14,17 @@ use crate::outbox::{
 };
 use crate::testkit::StoreHarness;
 
-/// A little more than [`SHORT`].
-const GONE: Duration = Duration::from_millis(500);
-
 /// So many owners of all lanes are lost, one after the other.
 async fn lose_owners<H: StoreHarness>(harness: &H, count: usize) {
     for _ in 0..count {
-        Owner::of_all(harness, SHORT).await;
-        harness.pass(GONE).await;
+        Owner::of_all(harness, LONG).await.lapse(harness).await;
     }
 }
 
-/// Lost with what it had in hand.
-async fn lose<H: StoreHarness>(harness: &H, worker: Worker) {
-    drop(worker);
-    harness.pass(GONE).await;
-}
-
-fn short(config: &mut WorkerConfig) {
-    config.lease = SHORT;
+/// A crash is soon tried again, and two are one too many.
+fn strict(config: &mut WorkerConfig) {
     config.crash_pause = Duration::from_millis(60);
     config.crashes_max = 2;
-}
-
-fn patient(config: &mut WorkerConfig) {
-    short(config);
-    config.lease = super::LONG;
 }
 
 async fn crashes(inspect: &dyn Inspect) -> Vec<u32> {
@@ -56,7 +41,7 @@ async fn successor<H: StoreHarness>(harness: &H, change: fn(&mut WorkerConfig)) 
 
 pub(crate) async fn what_a_lost_worker_had_in_hand_is_delivered_again<H: StoreHarness>(harness: Arc<H>) {
     enqueue(&*harness, &[numbered("a", 3), vec![loose("loose")]].concat()).await;
-    let lost = start(harness.store(), short).await;
+    let lost = start(harness.store(), strict).await;
     let claimed = claim(&lost, 4).await;
     lose(&*harness, lost).await;
     let worker = worker(&*harness).await;
@@ -114,12 +99,12 @@ pub(crate) async fn the_crash_of_a_careful_owner_names_its_event<H: StoreHarness
     let mates = lane_mates(&*harness, 4).await;
     let ids = enqueue(&*harness, &mates.iter().map(|key| event(key, key)).collect::<Vec<_>>()).await;
     lose_owners(&*harness, 2).await;
-    let careful = successor(&*harness, short).await;
+    let careful = successor(&*harness, strict).await;
     let claimed = claim(&careful, 1).await;
     assert_eq!(text(&claimed[0].event), mates[0]);
     lose(&*harness, careful).await;
     let worker = successor(&*harness, |config| {
-        patient(config);
+        strict(config);
         config.crash_pause = HOUR;
     })
     .await;
@@ -142,7 +127,7 @@ pub(crate) async fn an_event_that_kills_its_workers_ends_as_a_dead_letter<H: Sto
     let mut delivered = Vec::new();
     // Each worker dies with the first event of the lane in hand, and delivers everything else.
     for killed in 1..=2 {
-        let careful = successor(&*harness, short).await;
+        let careful = successor(&*harness, strict).await;
         let patience = super::Patience::new("the killer is handed out alone");
         let killer: Claimed = loop {
             let mut claimed = careful.claim(10_000).await.unwrap();
@@ -157,7 +142,7 @@ pub(crate) async fn an_event_that_kills_its_workers_ends_as_a_dead_letter<H: Sto
         assert_eq!(killer.event.attempts.crashes, killed - 1);
         lose(&*harness, careful).await;
     }
-    let worker = successor(&*harness, patient).await;
+    let worker = successor(&*harness, strict).await;
     let inspect = harness.inspect();
     let patience = super::Patience::new("an event that kills its workers ends as a dead letter");
     while all_dead(&*inspect).await.is_empty() {
@@ -180,7 +165,7 @@ pub(crate) async fn an_event_that_kills_its_workers_ends_as_a_dead_letter<H: Sto
 pub(crate) async fn an_event_that_lost_a_worker_is_tried_alone<H: StoreHarness>(harness: Arc<H>) {
     let mates = lane_mates(&*harness, 2).await;
     enqueue(&*harness, &[event(&mates[0], "suspect"), event(&mates[0], "next")]).await;
-    let owner = Owner::of_all(&*harness, super::LONG).await;
+    let owner = Owner::of_all(&*harness, LONG).await;
     let rows = owner.hot().await;
     let park = Change::Park {
         reason: Reason::Retry,
@@ -217,15 +202,15 @@ pub(crate) async fn without_crashes_nothing_is_written_down<H: StoreHarness>(har
 pub(crate) async fn an_event_that_was_settled_is_not_accused<H: StoreHarness>(harness: Arc<H>) {
     for policy in [OnExhausted::Skip, OnExhausted::Divert] {
         let ids = enqueue(&*harness, &numbered("a", 1)).await;
-        let owner = Owner::of_all(&*harness, SHORT).await;
+        let owner = Owner::of_all(&*harness, LONG).await;
         let rows = owner.hot().await;
         let token = owner.leased(rows[0].event.lane).token;
         assert!(owner.store.name(&owner.member, token, rows[0].event.position).await.unwrap());
         let diverts = policy == OnExhausted::Divert;
         let bury = Change::Bury { attempts: Attempts::default(), failure: failure(), diverts };
         owner.settle(&[(&rows[0], bury)]).await;
-        harness.pass(GONE).await;
-        let worker = start(harness.store(), patient).await;
+        owner.lapse(&*harness).await;
+        let worker = start(harness.store(), strict).await;
         until("the lanes are taken over", || async { worker.lanes().len() == 64 }).await;
         enqueue(&*harness, &[event("b", "b1")]).await;
         assert_eq!(texts(&deliver(&worker, 1).await), ["b1"], "nothing of what is dead came back");
@@ -249,7 +234,7 @@ pub(crate) async fn an_event_that_was_settled_is_not_accused<H: StoreHarness>(ha
 pub(crate) async fn a_lane_is_calm_when_what_is_left_waits<H: StoreHarness>(harness: Arc<H>) {
     let mates = lane_mates(&*harness, 3).await;
     enqueue(&*harness, &numbered(&mates[0], 4)).await;
-    let owner = Owner::of_all(&*harness, super::LONG).await;
+    let owner = Owner::of_all(&*harness, LONG).await;
     let rows = owner.hot().await;
     let park = |reason, due| Change::Park { reason, due, attempts: Attempts::default(), failure: None };
     let mut changes = vec![(&rows[0], park(Reason::Retry, Due::In(Duration::ZERO)))];

@@ -1,10 +1,10 @@
 //! Why an event has not been delivered.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::{
-    HOUR, LONG, Owner, SHORT, claim, deliver, enqueue, event, failure, loose, numbered, settle, start, worker,
+    HOUR, LONG, Owner, claim, deliver, enqueue, event, failure, loose, numbered, settle, start, worker,
 };
 use crate::claim::Timestamp;
 use crate::event::{Attempts, EventId};
@@ -44,12 +44,12 @@ pub(crate) async fn no_worker_is_there<H: StoreHarness>(harness: Arc<H>) {
     let other = Owner::join_target(harness.store(), LONG, "other").await;
     assert_eq!(inspect.explain(ids[0]).await.unwrap(), Explanation::NoWorker, "one of another target");
     other.leave().await;
-    let _lost = Owner::join(harness.store(), SHORT).await;
+    let lost = Owner::join(harness.store(), LONG).await;
     assert!(
         matches!(inspect.explain(ids[0]).await.unwrap(), Explanation::Unleased { .. }),
         "one may take it"
     );
-    harness.pass(SHORT + Duration::from_millis(100)).await;
+    lost.lapse(&*harness).await;
     assert_eq!(inspect.explain(ids[0]).await.unwrap(), Explanation::NoWorker, "it is lost");
 }
 
@@ -69,8 +69,8 @@ pub(crate) async fn it_is_leased_by_whom_and_until_when<H: StoreHarness>(harness
 
 pub(crate) async fn its_worker_is_lost<H: StoreHarness>(harness: Arc<H>) {
     let ids = enqueue(&*harness, &[loose("one")]).await;
-    let owner = Owner::of_all(&*harness, SHORT).await;
-    harness.pass(SHORT + Duration::from_millis(100)).await;
+    let owner = Owner::of_all(&*harness, LONG).await;
+    owner.lapse(&*harness).await;
     match harness.inspect().explain(ids[0]).await.unwrap() {
         Explanation::Abandoned { worker, .. } => assert_eq!(worker, owner.member.worker),
         other => panic!("an abandoned event is explained by {other:?}"),

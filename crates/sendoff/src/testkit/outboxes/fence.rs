@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::wrapped::Wrapped;
 use super::{
-    HOUR, LONG, Owner, SHORT, claim, deliver, enqueue, event, events, failure, nothing_more, numbered,
-    settle, start, texts,
+    HOUR, LONG, Owner, claim, deliver, enqueue, event, events, failure, nothing_more, numbered, settle,
+    start, texts,
 };
 use crate::event::Attempts;
 use crate::outbox::{
@@ -74,9 +74,9 @@ pub(crate) async fn a_stale_token_settles_no_parked_event<H: StoreHarness>(harne
 
 pub(crate) async fn the_lease_of_a_lost_owner_is_as_stale<H: StoreHarness>(harness: Arc<H>) {
     enqueue(&*harness, &[event("a", "a1")]).await;
-    let stale = Owner::of_all(&*harness, SHORT).await;
+    let stale = Owner::of_all(&*harness, LONG).await;
     let rows = stale.hot().await;
-    harness.pass(SHORT + Duration::from_millis(100)).await;
+    stale.lapse(&*harness).await;
     let owner = Owner::of_all(&*harness, LONG).await;
     assert_eq!(stale.publish(&rows).await.stale.len(), 1);
     assert_eq!(owner.hot().await, rows);
@@ -178,14 +178,14 @@ pub(crate) async fn nothing_is_handed_out_past_the_deadline<H: StoreHarness>(har
     let store = Wrapped::new(harness.store());
     let worker = start(store.clone(), |config| {
         config.run = 1;
-        config.lease = Duration::from_millis(600);
+        config.lease = Duration::from_secs(2);
     })
     .await;
     let claimed = claim(&worker, 1).await;
     store.faults.lock().unwrap().renew = u32::MAX;
     settle(&worker, &claimed, &Outcome::Published).await;
     // One renewal may have been under way when they began to fail.
-    let over = Instant::now() + Duration::from_millis(600);
+    let over = Instant::now() + Duration::from_secs(2);
     tokio::time::sleep_until(over).await;
     nothing_more(&worker).await;
     store.faults.lock().unwrap().renew = 0;

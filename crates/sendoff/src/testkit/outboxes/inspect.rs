@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    HOUR, LONG, Owner, SHORT, claim, deliver, enqueue, event, failure, lane_mates, loose, numbered, settle,
+    HOUR, LEASE, LONG, Owner, claim, deliver, enqueue, event, failure, lane_mates, loose, numbered, settle,
     start, text, until, worker,
 };
 use crate::event::{Attempts, EventId};
@@ -82,9 +82,9 @@ pub(crate) async fn events_are_counted_and_listed_by_state<H: StoreHarness>(harn
         }
     };
     check(EventState::Unprocessed).await;
-    let owner = Owner::of_all(&*harness, SHORT).await;
+    let owner = Owner::of_all(&*harness, LONG).await;
     check(EventState::Processing).await;
-    harness.pass(SHORT + Duration::from_millis(100)).await;
+    owner.lapse(&*harness).await;
     check(EventState::Abandoned).await;
     owner.leave().await;
     check(EventState::Unprocessed).await;
@@ -166,8 +166,7 @@ pub(crate) async fn lanes_are_shown_with_their_owners<H: StoreHarness>(harness: 
         assert!(lane.lease_until.is_some() && !lane.expired && lane.epoch >= 1 && lane.crashes == 0);
     }
     super::stop(worker).await;
-    let _lost = Owner::of_all(&*harness, SHORT).await;
-    harness.pass(SHORT + Duration::from_millis(100)).await;
+    Owner::of_all(&*harness, LONG).await.lapse(&*harness).await;
     let lanes = inspect.lanes(crate::DEFAULT_TARGET).await.unwrap();
     assert!(lanes.iter().all(|lane| lane.expired && lane.epoch >= 2));
 }
@@ -232,14 +231,14 @@ pub(crate) async fn a_purge_deletes_what_is_old_in_batches<H: StoreHarness>(harn
 
 pub(crate) async fn a_paused_target_hands_out_nothing<H: StoreHarness>(harness: Arc<H>) {
     let inspect = harness.inspect();
-    let quick = |config: &mut crate::outbox::WorkerConfig| config.lease = Duration::from_millis(900);
+    let quick = |config: &mut crate::outbox::WorkerConfig| config.lease = LEASE;
     let worker = start(harness.store(), quick).await;
     let elsewhere = start(harness.store(), |config| "other".clone_into(&mut config.target)).await;
     inspect.set_paused(crate::DEFAULT_TARGET, true, "suite").await.unwrap();
     inspect.set_paused(crate::DEFAULT_TARGET, true, "suite").await.unwrap();
     assert!(counts(&*inspect, crate::DEFAULT_TARGET).await.paused);
     // Workers look a few times in a lease.
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    tokio::time::sleep(LEASE / 2).await;
     enqueue(&*harness, &[loose("here"), loose("there").target("other")]).await;
     super::nothing_more(&worker).await;
     assert_eq!(super::texts(&deliver(&elsewhere, 1).await), ["there"], "another target goes on");

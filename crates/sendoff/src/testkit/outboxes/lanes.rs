@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{LONG, Owner, SHORT, enqueue, event, loose};
+use super::{LONG, Owner, enqueue, event, loose};
 use crate::outbox::{Change, Due, Flush, LANES, Lane, Reason, Token};
 use crate::testkit::StoreHarness;
 
@@ -29,11 +29,11 @@ pub(crate) async fn a_live_lease_is_not_taken<H: StoreHarness>(harness: Arc<H>) 
 }
 
 pub(crate) async fn an_expired_lease_is_taken_and_counts_a_crash<H: StoreHarness>(harness: Arc<H>) {
-    let first = Owner::of_all(&*harness, SHORT).await;
-    assert!(first.leased.iter().all(|leased| leased.crashes == 0 && leased.named.is_none()));
+    let mut owner = Owner::of_all(&*harness, LONG).await;
+    assert!(owner.leased.iter().all(|leased| leased.crashes == 0 && leased.named.is_none()));
     for crashes in 1..=3 {
-        harness.pass(SHORT + Duration::from_millis(100)).await;
-        let owner = Owner::of_all(&*harness, SHORT).await;
+        owner.lapse(&*harness).await;
+        owner = Owner::of_all(&*harness, LONG).await;
         let counted: HashSet<u32> = owner.leased.iter().map(|leased| leased.crashes).collect();
         assert_eq!(counted, HashSet::from([crashes]), "each lost owner in a row is counted");
     }
@@ -56,8 +56,7 @@ pub(crate) async fn a_released_lane_is_taken_at_once_and_counts_no_crash<H: Stor
 
 /// Or a killer of workers could hide behind the hand-overs that its own crashes cause.
 pub(crate) async fn a_hand_over_does_not_forget_crashes<H: StoreHarness>(harness: Arc<H>) {
-    Owner::of_all(&*harness, SHORT).await;
-    harness.pass(SHORT + Duration::from_millis(100)).await;
+    Owner::of_all(&*harness, LONG).await.lapse(&*harness).await;
     let second = Owner::of_all(&*harness, LONG).await;
     let half = second.tokens()[..32].to_vec();
     second.store.give(&second.member, &half).await.unwrap();
@@ -69,8 +68,7 @@ pub(crate) async fn a_hand_over_does_not_forget_crashes<H: StoreHarness>(harness
 pub(crate) async fn every_lease_has_a_higher_epoch<H: StoreHarness>(harness: Arc<H>) {
     let mut epochs = vec![0; usize::from(LANES)];
     for turn in 0..6 {
-        let lease = if turn % 3 == 2 { SHORT } else { LONG };
-        let owner = Owner::of_all(&*harness, lease).await;
+        let owner = Owner::of_all(&*harness, LONG).await;
         for token in owner.tokens() {
             let last = &mut epochs[usize::from(token.lane)];
             assert!(token.epoch > *last, "lane {} was leased under an epoch it had before", token.lane);
@@ -79,7 +77,7 @@ pub(crate) async fn every_lease_has_a_higher_epoch<H: StoreHarness>(harness: Arc
         match turn % 3 {
             0 => owner.leave().await,
             1 => owner.store.give(&owner.member, &owner.tokens()).await.unwrap(),
-            _ => harness.pass(SHORT + Duration::from_millis(100)).await,
+            _ => owner.lapse(&*harness).await,
         }
     }
 }
@@ -168,13 +166,13 @@ pub(crate) async fn the_census_knows_the_living_in_the_order_of_their_ids<H: Sto
     for _ in 0..4 {
         owners.push(Owner::join(harness.store(), LONG).await);
     }
-    let short = Owner::join(harness.store(), SHORT).await;
+    let lost = Owner::join(harness.store(), LONG).await;
     let census = owners[0].store.census(&owners[0].member).await.unwrap();
     assert_eq!((census.workers.len(), census.lanes, census.paused), (5, LANES, false));
     assert!(census.workers.is_sorted(), "every worker sees the same order");
-    harness.pass(SHORT + Duration::from_millis(100)).await;
+    lost.lapse(&*harness).await;
     let census = owners[0].store.census(&owners[0].member).await.unwrap();
-    assert!(!census.workers.contains(&short.member.worker), "a lost worker is counted among the living");
+    assert!(!census.workers.contains(&lost.member.worker), "a lost worker is counted among the living");
     let gone = owners.pop().unwrap();
     let worker = gone.member.worker;
     gone.leave().await;
@@ -188,11 +186,11 @@ pub(crate) async fn the_census_knows_the_living_in_the_order_of_their_ids<H: Sto
 /// What an owner that works carefully had in hand is known to the next one.
 pub(crate) async fn a_named_event_is_handed_to_the_next_owner<H: StoreHarness>(harness: Arc<H>) {
     enqueue(&*harness, &[event("k", "one"), event("k", "two")]).await;
-    let owner = Owner::of_all(&*harness, SHORT).await;
+    let owner = Owner::of_all(&*harness, LONG).await;
     let rows = owner.hot().await;
     let (lane, position) = (rows[0].event.lane, rows[0].event.position);
     assert!(owner.store.name(&owner.member, owner.leased(lane).token, position).await.unwrap());
-    harness.pass(SHORT + Duration::from_millis(100)).await;
+    owner.lapse(&*harness).await;
     let next = Owner::of_all(&*harness, LONG).await;
     assert_eq!((next.leased(lane).named, next.leased(lane).crashes), (Some(position), 1));
     let found = next.store.find(&next.member, lane, position).await.unwrap().expect("it is there");

@@ -157,9 +157,11 @@ pub(crate) async fn a_fetch_reads_what_it_was_asked_for<H: StoreHarness>(harness
     enqueue(&*harness, &all).await;
     let owner = Owner::join(harness.store(), LONG).await;
     let rows = owner.hot().await;
-    let lane = rows[0].event.lane;
-    let of_lane: Vec<i64> =
-        rows.iter().filter(|row| row.event.lane == lane).map(|row| row.event.position).collect();
+    let mut lanes: BTreeMap<u16, Vec<i64>> = BTreeMap::new();
+    for row in &rows {
+        lanes.entry(row.event.lane).or_default().push(row.event.position);
+    }
+    let (lane, of_lane) = lanes.into_iter().max_by_key(|(_, positions)| positions.len()).unwrap();
     let ask = |lanes: Vec<LaneFetch>, limit, bytes_per_lane| {
         let want = Fetch { target: crate::DEFAULT_TARGET.to_owned(), lanes, limit, bytes_per_lane };
         let store = owner.store.clone();

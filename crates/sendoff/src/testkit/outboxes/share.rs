@@ -4,13 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{LONG, Owner, claim, deliver, enqueue, loose, settle, start, stop, until, worker};
+use super::{LEASE, LONG, Owner, claim, deliver, enqueue, loose, settle, start, stop, until, worker};
 use crate::event::NewEvent;
 use crate::outbox::{LANES, Lane, Member, Outcome, Worker};
 use crate::testkit::StoreHarness;
-
-/// Ticks five times a second.
-const LEASE: Duration = Duration::from_millis(1_200);
 
 async fn sharing<H: StoreHarness>(harness: &H) -> Worker {
     start(harness.store(), |config| config.lease = LEASE).await
@@ -117,11 +114,11 @@ pub(crate) async fn a_worker_that_lost_its_registration_joins_again<H: StoreHarn
 
 pub(crate) async fn a_worker_keeps_its_leases_for_as_long_as_it_lives<H: StoreHarness>(harness: Arc<H>) {
     let mut other = Owner::watching(harness.store());
-    let worker = start(harness.store(), |config| config.lease = Duration::from_millis(600)).await;
+    let worker = start(harness.store(), |config| config.lease = LEASE).await;
     enqueue(&*harness, &[loose("one")]).await;
     let claimed = claim(&worker, 1).await;
     let began = std::time::Instant::now();
-    while began.elapsed() < Duration::from_millis(1_200) {
+    while began.elapsed() < LEASE * 4 / 3 {
         assert!(other.take(LANES).await.is_empty(), "a live worker lost a lane");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -50,7 +50,7 @@ impl PostgresOutbox {
         }
         let mut page = Page::new(fetched, want.limit);
         if !large.is_empty() {
-            page.events = self.add_large(want, page.events, &large).await?;
+            self.add_large(want, &mut page, &large).await?;
         }
         page.events = within_bytes(want, page.events);
         Ok(page)
@@ -71,13 +71,9 @@ impl PostgresOutbox {
     }
 
     /// Reads the large payloads there is room for; a lane ends before the first one there is none for.
-    async fn add_large(
-        &self,
-        want: &Fetch,
-        mut fetched: Vec<Fetched>,
-        large: &[Large],
-    ) -> Result<Vec<Fetched>, StoreError> {
+    async fn add_large(&self, want: &Fetch, page: &mut Page, large: &[Large]) -> Result<(), StoreError> {
         let convert = |error| errors::convert("fetch", "event", error);
+        let fetched = &mut page.events;
         let mut given: HashMap<Lane, u64> = HashMap::new();
         let mut ends: HashMap<Lane, usize> = HashMap::new();
         let mut chosen = Vec::new();
@@ -106,9 +102,10 @@ impl PostgresOutbox {
             let event = &mut fetched[index].event;
             match payloads.remove(&event.position) {
                 Some(payload) => event.payload = payload,
-                // Cancelled meanwhile.
+                // Settled or cancelled meanwhile.
                 None => {
                     gone.insert(index);
+                    page.gone.push((event.lane, event.position));
                 }
             }
         }
@@ -118,7 +115,7 @@ impl PostgresOutbox {
             index += 1;
             stays
         });
-        Ok(fetched)
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ mod counts;
 mod diverted;
 mod enqueue;
 mod explain;
+mod fetch;
 mod inspect;
 mod listing;
 mod migrate;

@@ -121,6 +121,16 @@ impl<D: SqlDatabase> SqlOutbox<D> {
         let wait = wait.map(|wait| Duration::from_micros(u64::try_from(wait).unwrap_or_default()));
         Ok((row.int("is_due")? > 0, wait))
     }
+
+    /// Most often few: a statement of many parts costs its preparation.
+    async fn due_lanes(&self, want: &Fetch) -> Result<HashSet<Lane>, StoreError> {
+        let lanes = list(want.lanes.iter().map(|lane| lane.lane));
+        let statement = self.templates.fill(
+            include_str!("due_lanes.sql"),
+            &[("target", Arg::from(want.target.as_str())), ("lanes", lanes)],
+        )?;
+        self.read("fetch parked", &statement).await?.into_iter().map(|mut row| row.lane()).collect()
+    }
 }
 
 #[async_trait]
@@ -208,21 +218,7 @@ impl<D: SqlDatabase> Store for SqlOutbox<D> {
     }
 
     async fn fetch(&self, want: &Fetch) -> Result<Page, StoreError> {
-        let parts = want.lanes.iter().map(|lane| {
-            vec![
-                ("target", Arg::from(want.target.as_str())),
-                ("lane", Arg::from(lane.lane)),
-                ("above", Arg::from(lane.above)),
-                ("limit", Arg::from(lane.limit.min(want.limit))),
-                ("bytes", Arg::from(i64::try_from(want.bytes_per_lane).unwrap_or(i64::MAX))),
-            ]
-        });
-        let statement = self.templates.union(include_str!("fetch.sql"), parts)?;
-        let rows = self.read("fetch", &statement).await?;
-        let mut fetched = rows.into_iter().map(|row| row.hot(&want.target)).collect::<Result<Vec<_>, _>>()?;
-        let place = |lane: Lane| want.lanes.iter().position(|wanted| wanted.lane == lane);
-        fetched.sort_by_key(|row| (place(row.event.lane), row.event.position));
-        Ok(Page::new(fetched, want.limit))
+        self.fetch_page(want).await
     }
 
     async fn fetch_parked(&self, want: &Fetch) -> Result<ParkedFetch, StoreError> {
@@ -231,7 +227,12 @@ impl<D: SqlDatabase> Store for SqlOutbox<D> {
         if !is_due {
             return Ok(ParkedFetch { events: Vec::new(), next_due });
         }
-        let parts = want.lanes.iter().map(|lane| {
+        let due = self.due_lanes(want).await?;
+        if due.is_empty() {
+            // They were taken away meanwhile.
+            return Ok(ParkedFetch { events: Vec::new(), next_due });
+        }
+        let parts = want.lanes.iter().filter(|lane| due.contains(&lane.lane)).map(|lane| {
             vec![
                 ("target", Arg::from(want.target.as_str())),
                 ("lane", Arg::from(lane.lane)),

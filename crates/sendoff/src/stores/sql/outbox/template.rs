@@ -129,6 +129,23 @@ impl Templates {
         Ok(statement)
     }
 
+    /// The same, of all together no more than so many rows: those of the first parts.
+    pub(crate) fn union_up_to(
+        &self,
+        template: &'static str,
+        parts: impl IntoIterator<Item = Vec<(&'static str, Arg)>>,
+        limit: u32,
+    ) -> Result<Statement, StoreError> {
+        let parts: Vec<_> = parts.into_iter().collect();
+        // One alone has its own limit, and PostgreSQL takes no second one.
+        let is_union = parts.len() > 1;
+        let mut statement = self.union(template, parts)?;
+        if is_union {
+            self.append(&mut statement, "\nLIMIT {:limit}", &[("limit", Arg::from(limit))])?;
+        }
+        Ok(statement)
+    }
+
     fn append_part(
         &self,
         to: &mut Statement,
