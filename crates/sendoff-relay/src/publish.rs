@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sendoff::outbox::{Claimed, Outcome};
+use sendoff::outbox::{Claimed, Outcome, Receipt};
 use sendoff::{Capabilities, Delivery};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -59,9 +59,12 @@ async fn publish(
             decided.extend(send(stages, wave, &mut stopped).await);
         }
         stages.unsettled.add(decided.len() as u64);
+        let delivered: Vec<Receipt> = delivered(&decided).collect();
         if !decided.is_empty() && outcomes.send(decided).await.is_err() {
             return;
         }
+        // Only now: their settlements are in line before those of what comes next of their keys.
+        stages.worker.delivered(&delivered);
         if is_last {
             return;
         }
@@ -109,6 +112,10 @@ async fn send(stages: &Loop, wave: Vec<Claimed>, stopped: &mut HashSet<String>) 
         decided.push(release(stages, event));
     }
     decided
+}
+
+fn delivered(decided: &[Decided]) -> impl Iterator<Item = Receipt> {
+    decided.iter().filter(|(_, outcome, _)| *outcome == Outcome::Published).map(|(receipt, ..)| *receipt)
 }
 
 fn note_health(stages: &Loop, deliveries: &[Delivery]) {

@@ -85,6 +85,8 @@ fn delivering<H: StoreHarness>() -> Vec<Case<H>> {
         order::transactions_one_after_the_other_keep_their_order,
         order::a_fetch_reads_what_it_was_asked_for,
         overlap::what_is_settled_during_a_fetch_is_not_handed_out_again,
+        overlap::a_key_goes_on_when_its_event_is_delivered,
+        overlap::what_is_delivered_and_not_settled_comes_again,
         overlap::a_key_that_fails_during_a_fetch_keeps_its_order,
         overlap::what_is_given_back_during_a_fetch_comes_again,
         overlap::a_lane_lost_during_a_fetch_hands_out_nothing_that_settles,

@@ -141,7 +141,11 @@ impl Admission<'_> {
         let is_recent = state.recent.positions.contains(&row.event.position);
         let key_is_recent = row.event.key.as_deref().is_some_and(|key| state.recent.keys.contains(key));
         let Some(lane) = state.lane(*token) else { return true };
-        if is_recent || lane.draining || lane.in_flight.contains_key(&row.event.position) {
+        let flying = lane.in_flight.get(&row.event.position);
+        if (is_recent && !key_is_recent) || flying.is_some_and(|event| event.is_delivered) {
+            return true;
+        }
+        if is_recent || lane.draining || flying.is_some() {
             self.close(&row);
             return true;
         }
@@ -211,14 +215,14 @@ impl Admission<'_> {
         match self.keys.get(key) {
             Some(known) if known.closed => true,
             Some(known) if known.run > 0 => known.run >= self.config.run,
-            _ => lane.busy_keys.contains_key(key),
+            _ => lane.is_busy(key),
         }
     }
 
     /// An earlier one of its key is in flight, or was passed over in this fetch.
     fn is_under_way(&self, lane: &LaneState, row: &Fetched) -> bool {
         row.event.key.as_deref().is_some_and(|key| {
-            lane.busy_keys.contains_key(key) || self.keys.get(key).is_some_and(|known| known.closed)
+            lane.has_in_flight(key) || self.keys.get(key).is_some_and(|known| known.closed)
         })
     }
 
@@ -236,7 +240,7 @@ impl Admission<'_> {
         if let Some(failure) = self.is_over(&row) {
             // After those of its key that are in flight, so that the policy finds it first in line.
             let has_key = row.event.key.is_some();
-            if row.event.key.as_deref().is_none_or(|key| !lane.busy_keys.contains_key(key)) {
+            if row.event.key.as_deref().is_none_or(|key| !lane.has_in_flight(key)) {
                 let change = give_up(self.config.on_exhausted, has_key, row.event.attempts, failure);
                 self.admitted.moved.push(settlement(&row, change));
             }
@@ -254,7 +258,10 @@ impl Admission<'_> {
             return;
         }
         let key = row.event.key.as_deref().map(|key| self.count_in_run(key));
-        lane.start(row.event.position, InFlight { key, place: row.place, attempts: row.event.attempts });
+        lane.start(
+            row.event.position,
+            InFlight { key, place: row.place, attempts: row.event.attempts, is_delivered: false },
+        );
         if alone {
             self.pace = Pace::Alone;
             self.admitted.to_name.push((lane.token, row.event.position));

@@ -210,6 +210,17 @@ impl Worker {
         handed
     }
 
+    /// Says that events are published and will be settled so, in a call of [`settle`](Self::settle) that comes before that of any later event of
+    /// their keys: the next events of these keys may be handed out by now.
+    ///
+    /// Where settling is what takes time, a key's next event need not wait for it. Events without a key, and those that were parked, gain nothing by it.
+    pub fn delivered<'r>(&self, receipts: impl IntoIterator<Item = &'r Receipt>) {
+        let mut state = self.inner.state();
+        for receipt in receipts {
+            state.delivered(receipt);
+        }
+    }
+
     /// Says what became of events that were handed out.
     ///
     /// # Errors

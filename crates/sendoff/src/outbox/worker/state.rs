@@ -32,6 +32,15 @@ pub(super) struct InFlight {
     pub(super) key: Option<Arc<str>>,
     pub(super) place: Place,
     pub(super) attempts: Attempts,
+    /// It is published, and its settlement on the way: the next of its key may go.
+    pub(super) is_delivered: bool,
+}
+
+/// What of a key is in flight.
+#[derive(Debug, Default)]
+struct KeyInFlight {
+    all: u32,
+    undelivered: u32,
 }
 
 /// What the lane's last owner was lost with is among these.
@@ -68,7 +77,7 @@ pub(super) struct LaneState {
     /// What is written about that. Decided once: an answer may be lost, and a crash counts once.
     pub(super) accusation: Option<Settlement>,
     pub(super) in_flight: hashbrown::HashMap<i64, InFlight>,
-    pub(super) busy_keys: hashbrown::HashMap<Arc<str>, u32>,
+    keys: hashbrown::HashMap<Arc<str>, KeyInFlight>,
     /// Rows deleted since the horizon was found.
     pub(super) gone: u64,
     /// So many rows more are read: what was read last was all of keys that have to wait.
@@ -91,7 +100,7 @@ impl LaneState {
             accused: leased.named,
             accusation: None,
             in_flight: hashbrown::HashMap::new(),
-            busy_keys: hashbrown::HashMap::new(),
+            keys: hashbrown::HashMap::new(),
             gone: 0,
             reach: 0,
         }
@@ -108,19 +117,44 @@ impl LaneState {
 
     pub(super) fn start(&mut self, position: i64, event: InFlight) {
         if let Some(key) = &event.key {
-            *self.busy_keys.entry(Arc::clone(key)).or_default() += 1;
+            let of_key = self.keys.entry(Arc::clone(key)).or_default();
+            of_key.all += 1;
+            of_key.undelivered += 1;
         }
         self.in_flight.insert(position, event);
+    }
+
+    /// It is published. One that was parked keeps its key all the same: what waits behind it comes up by its settlement.
+    fn delivered(&mut self, position: i64) {
+        let Some(event) = self.in_flight.get_mut(&position) else { return };
+        if event.is_delivered || !event.place.is_hot() {
+            return;
+        }
+        event.is_delivered = true;
+        if let Some(of_key) = event.key.as_ref().and_then(|key| self.keys.get_mut(key)) {
+            of_key.undelivered -= 1;
+        }
+    }
+
+    /// One of this key is in flight, and may come back to where it was.
+    pub(super) fn has_in_flight(&self, key: &str) -> bool {
+        self.keys.contains_key(key)
+    }
+
+    /// One of this key is in flight, and what became of it is not known.
+    pub(super) fn is_busy(&self, key: &str) -> bool {
+        self.keys.get(key).is_some_and(|of_key| of_key.undelivered > 0)
     }
 
     fn end(&mut self, position: i64) {
         let Some(event) = self.in_flight.remove(&position) else { return };
         if let Some(key) = event.key
-            && let Some(count) = self.busy_keys.get_mut(&key)
+            && let Some(of_key) = self.keys.get_mut(&key)
         {
-            *count -= 1;
-            if *count == 0 {
-                self.busy_keys.remove(&key);
+            of_key.all -= 1;
+            of_key.undelivered -= u32::from(!event.is_delivered);
+            if of_key.all == 0 {
+                self.keys.remove(&key);
             }
         }
         if self.in_flight.is_empty() {
@@ -158,6 +192,7 @@ pub(super) enum Pace {
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     pub(super) positions: HashSet<i64>,
+    /// How they stand may have changed.
     pub(super) keys: HashSet<Arc<str>>,
     pub(super) put_back: Vec<(Lane, i64)>,
 }
@@ -353,7 +388,8 @@ impl State {
     }
 
     fn settled(&mut self, settlement: &Settlement, now: Instant) {
-        self.end(settlement.lane, settlement.position, settlement.key.as_ref());
+        let stays_free = settlement.change == Change::Publish && settlement.place.is_hot();
+        self.end(settlement.lane, settlement.position, stays_free);
         let wait = match &settlement.change {
             Change::Park { due: Due::In(wait), .. } => Some(*wait),
             // How long that is, the store says with the next look.
@@ -377,20 +413,28 @@ impl State {
         }
     }
 
-    /// It is not in flight any more.
-    fn end(&mut self, number: Lane, position: i64, key: Option<&Arc<str>>) {
+    /// It is published, and will be settled so.
+    pub(super) fn delivered(&mut self, receipt: &Receipt) {
+        if let Some(lane) = self.lane(receipt.token) {
+            lane.delivered(receipt.position);
+        }
+    }
+
+    /// It is not in flight any more. Its key stays free: what a fetch has seen of the key still holds.
+    fn end(&mut self, number: Lane, position: i64, stays_free: bool) {
         let Some(lane) = self.lanes.get_mut(&number) else { return };
         if self.fetching {
-            let key = key.or_else(|| lane.in_flight.get(&position)?.key.as_ref());
-            self.recent.keys.extend(key.cloned());
             self.recent.positions.insert(position);
+            if !stays_free {
+                self.recent.keys.extend(lane.in_flight.get(&position).and_then(|event| event.key.clone()));
+            }
         }
         lane.end(position);
     }
 
     /// It is as if it had not been handed out.
     pub(super) fn release(&mut self, token: Token, position: i64) {
-        self.end(token.lane, position, None);
+        self.end(token.lane, position, false);
         self.put_back(token.lane, position);
     }
 

@@ -45,9 +45,47 @@ pub(crate) async fn what_is_settled_during_a_fetch_is_not_handed_out_again<H: St
         settle(&worker, &first, &Outcome::Published).await;
     })
     .await;
-    assert_eq!(texts(second.iter().map(|claimed| &claimed.event)), Vec::<String>::new(), "it may be stale");
-    assert_eq!(texts(&deliver(&worker, 3).await), names("a", 4..=6), "the rest of the key follows");
+    let rest = texts(second.iter().map(|claimed| &claimed.event));
+    assert_eq!(rest, names("a", 4..=6), "the rest of the key, and nothing again");
+    settle(&worker, &second, &Outcome::Published).await;
     nothing_more(&worker).await;
+}
+
+/// Once it is known to be published, its key does not wait for that to be written down.
+pub(crate) async fn a_key_goes_on_when_its_event_is_delivered<H: StoreHarness>(harness: Arc<H>) {
+    enqueue(&*harness, &numbered("a", 3)).await;
+    let (store, worker) = wrapped(&*harness, 1).await;
+    let first = claim(&worker, 1).await;
+    nothing_more(&worker).await;
+    worker.delivered([&first[0].receipt()]);
+    let second = claim(&worker, 1).await;
+    assert_eq!(texts([&first[0].event, &second[0].event]), names("a", 1..=2));
+    // The fetch sees the first two, of which one is settled and one fails before its answer comes.
+    let third = claim_while(&store, &worker, async {
+        settle(&worker, &first, &Outcome::Published).await;
+        settle(&worker, &second, &Outcome::retry(Duration::from_millis(1), "no")).await;
+    })
+    .await;
+    assert_eq!(
+        texts(third.iter().map(|claimed| &claimed.event)),
+        Vec::<String>::new(),
+        "its key stopped there"
+    );
+    assert_eq!(texts(&deliver(&worker, 2).await), names("a", 2..=3));
+}
+
+/// What was delivered and not settled comes again, in its order.
+pub(crate) async fn what_is_delivered_and_not_settled_comes_again<H: StoreHarness>(harness: Arc<H>) {
+    enqueue(&*harness, &numbered("a", 3)).await;
+    let worker = start(harness.store(), |config| config.run = 1).await;
+    for number in 1..=3 {
+        let claimed = claim(&worker, 1).await;
+        assert_eq!(texts([&claimed[0].event]), names("a", [number]));
+        worker.delivered([&claimed[0].receipt()]);
+    }
+    super::lose(&*harness, worker).await;
+    let next = super::worker(&*harness).await;
+    assert_eq!(texts(&deliver(&next, 3).await), names("a", 1..=3));
 }
 
 /// The fetch saw the next ones of a key as free, and its first failed before the answer came.
