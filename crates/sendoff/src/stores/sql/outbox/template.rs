@@ -176,6 +176,10 @@ impl Templates {
                         let arg = args.iter().find(|(known, _)| *known == name).map(|(_, arg)| arg);
                         let Some(arg) = arg else { unreachable!("no argument for {{:{name}}}") };
                         self.argument(to, arg)?;
+                        if self.dialect == Dialect::Sqlite && before.ends_with("LIMIT ") {
+                            // It plans anew whenever a bound limit is bound again, but not for one it would have to compute.
+                            to.sql.push_str(" + 0");
+                        }
                     }
                     None => to.sql.push_str(&self.word(hole)?),
                 }
