@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use sendoff::outbox::Store;
 use sendoff::stores::mysql::{MysqlDatabase, MysqlOutbox};
-use sendoff::stores::postgres::{PostgresDatabase, PostgresOutbox};
+use sendoff::stores::postgres::{Listening, PostgresDatabase, PostgresOutbox};
 use sendoff::stores::sqlite::{SqliteDatabase, SqliteOutbox};
 use sendoff::stores::{Migration, Names};
 use sendoff::{EventId, NewEvent, Outbox};
+use sendoff_relay::Bell;
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -105,6 +106,12 @@ impl Site {
 
     pub(crate) async fn postgres_outbox(&self) -> Result<PostgresOutbox> {
         Ok(PostgresOutbox::open_as(PostgresDatabase::connect(&self.url).await?, self.names()?).await?)
+    }
+
+    /// Rings the bell when the host announces a commit.
+    pub(crate) async fn listen(&self, bell: Bell) -> Result<Listening> {
+        ensure!(matches!(self.host, Host::Postgres(_)), "only PostgreSQL can be listened to");
+        Ok(self.postgres_outbox().await?.listen(move || bell.ring()).await?)
     }
 
     /// For writing events.

@@ -21,6 +21,10 @@ const RATE: u32 = 100;
 pub(crate) async fn produce(args: &BenchProducerArgs) -> Result<()> {
     let site = Site::connect(&args.store, &args.names, 1).await?;
     let outbox = site.outbox()?;
+    let announcer = match args.announce {
+        true => Some(site.postgres_outbox().await?.announcer()),
+        false => None,
+    };
     let load = Load { payload: args.payload as usize, keys: args.keys };
     let mut out = std::io::stdout().lock();
     let mut next = tokio::time::Instant::now();
@@ -29,6 +33,9 @@ pub(crate) async fn produce(args: &BenchProducerArgs) -> Result<()> {
         tokio::time::sleep_until(next).await;
         site.write(&outbox, vec![load.event(number)], true).await?;
         writeln!(out, "{}", now_micros())?;
+        if let Some(announcer) = &announcer {
+            announcer.committed();
+        }
     }
     out.flush()?;
     Ok(())
@@ -67,6 +74,7 @@ impl Bench<'_> {
             .args(["bench-producer", "--store", &self.site.url, "--names", &self.site.names])
             .args(["--events", &events.to_string(), "--payload", &self.load.payload.to_string()])
             .args(["--keys", &self.load.keys.to_string()])
+            .args(self.args.announce.then_some("--announce"))
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()

@@ -131,6 +131,10 @@ impl Bench<'_> {
         let sink = Arc::new(Checked::new(self.sink(directory.path()), events));
         let relay = self.relay(&sink);
         let handle = relay.handle();
+        let _listening = match self.args.announce {
+            true => Some(self.site.listen(handle.bell()).await?),
+            false => None,
+        };
         handle.pause(DEFAULT_TARGET);
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let running = tokio::spawn(relay.run(async { stopped.await.unwrap_or_default() }));

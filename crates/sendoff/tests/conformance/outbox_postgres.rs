@@ -1,5 +1,7 @@
 //! What only PostgreSQL can be asked of an outbox: pinned snapshots, long backlogs, what a fetch touches.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
@@ -31,6 +33,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             a_floor_waits_for_a_transaction_that_may_still_write_below_it,
             a_sequence_that_was_set_back_resets_the_floors,
             rows_that_were_moved_are_settled_all_the_same,
+            a_commit_that_is_announced_is_heard,
         );
     }
     trials
@@ -229,4 +232,49 @@ async fn rows_that_were_moved_are_settled_all_the_same(server: Server) {
     let outbox = SqlOutbox::open_as(database, Names::schema(&harness.names).unwrap()).await.unwrap();
     assert_eq!(outbox.counts().await.unwrap().targets[0].processing, 0, "nothing is left");
     worker.stop(Duration::ZERO).await.unwrap();
+}
+
+/// Heard by the outbox it is of and no other, as one however many come at once, and again after the listener's connection was lost.
+async fn a_commit_that_is_announced_is_heard(server: Server) {
+    let (harness, outbox) = open(server).await;
+    let (_, other) = open(server).await;
+    let (here, there) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let count = |counter: &Arc<AtomicUsize>| {
+        let counter = Arc::clone(counter);
+        move || {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    let _here = outbox.listen(count(&here)).await.unwrap();
+    let _there = other.listen(count(&there)).await.unwrap();
+    let announcer = outbox.announcer();
+    for _ in 0..1_000 {
+        announcer.committed();
+    }
+    until_heard(&here, 1).await;
+    other.announcer().committed();
+    // By then the announcements before it have come as well.
+    until_heard(&there, 1).await;
+    assert_eq!(there.load(Ordering::SeqCst), 1, "it heard of another's events");
+    assert!(here.load(Ordering::SeqCst) <= 2, "calls in quick succession are one");
+    let before = here.load(Ordering::SeqCst);
+    let end =
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %sendoff_wake%'";
+    sqlx::query(end).fetch_all(&harness.host).await.unwrap();
+    until_heard(&here, before + 1).await;
+    let before = here.load(Ordering::SeqCst);
+    let began = Instant::now();
+    while here.load(Ordering::SeqCst) == before {
+        announcer.committed();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(began.elapsed() < Duration::from_secs(20), "it does not listen again");
+    }
+}
+
+async fn until_heard(counter: &AtomicUsize, count: usize) {
+    let began = Instant::now();
+    while counter.load(Ordering::SeqCst) < count {
+        assert!(began.elapsed() < Duration::from_secs(20), "nothing is heard");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }

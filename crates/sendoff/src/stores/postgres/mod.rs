@@ -17,7 +17,7 @@ use super::sql::{Bind, Connections, Dialect, Layout, PATIENCE, Plan, Renderer, S
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
 use crate::error::{StoreError, StoreErrorKind};
 
-pub use outbox::PostgresOutbox;
+pub use outbox::{Announcer, Listening, PostgresOutbox};
 pub use pooler::Pooler;
 
 /// Claimers beyond this many wait for each other.

@@ -8,6 +8,7 @@ mod floors;
 mod session;
 mod settle;
 mod tid;
+mod wake;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Postgres, Row as _};
 
 use self::session::Sessions;
+pub use self::wake::{Announcer, Listening};
 use super::{Pooler, PostgresDatabase, errors};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::outbox::{
