@@ -7,7 +7,7 @@ use crate::fleet::Fleet;
 
 /// Feature sets that must compile by themselves: a feature that only builds when another one is on is
 /// found here and not by a user. Package, then arguments.
-const FEATURE_SETS: [(&str, &[&str]); 10] = [
+const FEATURE_SETS: [(&str, &[&str]); 12] = [
     ("sendoff", &[]),
     ("sendoff", &["--features", "postgres"]),
     ("sendoff", &["--features", "sqlite"]),
@@ -17,6 +17,8 @@ const FEATURE_SETS: [(&str, &[&str]); 10] = [
     ("sendoff", &["--features", "sea-orm"]),
     ("sendoff", &["--features", "otel"]),
     ("sendoff", &["--features", "testkit"]),
+    ("sendoff-sinks", &[]),
+    ("sendoff-sinks", &["--features", "redis"]),
     ("sendoff-cli", &[]),
 ];
 

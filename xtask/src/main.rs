@@ -11,6 +11,7 @@ mod command;
 mod fleet;
 mod install;
 mod interrupt;
+mod light;
 mod port;
 mod process;
 mod requirement;

@@ -9,13 +9,14 @@ mod postgres15;
 mod postgres18;
 mod postgres_cluster;
 mod python;
+mod redis;
 
 use anyhow::{Context, Result};
 
 use crate::server::Server;
 
 /// All of them, a server after the one it stands in front of.
-pub(crate) static ALL: [&dyn Server; 7] = [
+pub(crate) static ALL: [&dyn Server; 8] = [
     &postgres15::Postgres15,
     &postgres18::Postgres18,
     &mariadb::MariaDb,
@@ -23,6 +24,7 @@ pub(crate) static ALL: [&dyn Server; 7] = [
     &pgbouncer::PgBouncer,
     &faketime::FakeTime,
     &python::Python,
+    &redis::Redis,
 ];
 
 /// The names that `--only` takes.

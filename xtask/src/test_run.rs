@@ -10,7 +10,7 @@ use crate::fleet::Fleet;
 use crate::server::Durability;
 use crate::steps::Steps;
 use crate::test_count::TestCount;
-use crate::{cargo, command, install, servers, tidy};
+use crate::{cargo, command, install, light, servers, tidy};
 
 /// How many seeds of the relay's simulation are run.
 const SIM_SEEDS: &str = "10000";
@@ -35,6 +35,7 @@ fn lint(steps: &mut Steps) -> Result<()> {
     for (name, mut command) in cargo::lints() {
         steps.run(&name, || command::run(&mut command))?;
     }
+    steps.run("light", light::run)?;
     steps.run("tidy", tidy::run)
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct RunArgs {
     /// The database: postgres://…, mysql://…, sqlite:PATH
     #[arg(long, value_name = "URL")]
     pub(crate) store: String,
-    /// Where events go: stdout:, null:, file:PATH
+    /// Where events go: stdout:, null:, file:PATH, redis://HOST:PORT/0 (a stream for each topic)
     #[arg(long, value_name = "URL")]
     pub(crate) sink: String,
     /// Whose events
@@ -71,6 +71,9 @@ pub(crate) struct RunArgs {
     /// How long a lease lasts, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "30")]
     pub(crate) lease: Seconds,
+    /// Hear of commits that the host announces (PostgreSQL), beside looking for events
+    #[arg(long)]
+    pub(crate) listen: bool,
 }
 
 /// A number of seconds, from 1.
@@ -185,6 +188,9 @@ pub(crate) struct BenchArgs {
     /// Each side is measured so often, in turn with the others
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) rounds: u16,
+    /// The producer announces its commits, and the relay listens (PostgreSQL; latency)
+    #[arg(long)]
+    pub(crate) announce: bool,
     /// Print the figures as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -203,4 +209,6 @@ pub(crate) struct BenchProducerArgs {
     pub(crate) payload: u32,
     #[arg(long)]
     pub(crate) keys: u32,
+    #[arg(long)]
+    pub(crate) announce: bool,
 }

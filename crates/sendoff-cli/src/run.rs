@@ -35,14 +35,27 @@ pub(crate) async fn run(args: &RunArgs) -> Result<()> {
         site.store().await.context("the outbox could not be opened (`sendoff migrate` makes its tables)")?;
     let relay = Relay::new(store).target(config, sink);
     let handle = relay.handle();
+    let _listening = match args.listen {
+        true => Some(site.listen(handle.bell()).await?),
+        false => None,
+    };
     // Before it is said to run: who hears that may signal at once.
     let stop = stop_signal()?;
-    eprintln!("relaying target {:?} to {}", args.target, args.sink);
+    eprintln!("relaying target {:?} to {}", args.target, without_secret(&args.sink));
     relay.run(stop).await?;
     for (target, figures) in handle.figures() {
         eprintln!("target {target:?}: {} published, {} given up", figures.published, figures.given_up);
     }
     Ok(())
+}
+
+/// The sinks that this program was built with, as they are given.
+fn sinks() -> Vec<&'static str> {
+    let mut sinks = vec!["stdout:", "null:", "file:PATH"];
+    if cfg!(feature = "redis") {
+        sinks.push("redis://HOST:PORT/0");
+    }
+    sinks
 }
 
 fn sink(url: &str) -> Result<Arc<dyn Sink>> {
@@ -52,9 +65,19 @@ fn sink(url: &str) -> Result<Arc<dyn Sink>> {
         "stdout" => Arc::new(Stdout),
         "file" if !rest.is_empty() => Arc::new(File::new(FileConfig::new(rest))),
         "file" => bail!("a file sink needs a path: file:/var/log/events.jsonl"),
+        #[cfg(feature = "redis")]
+        "redis" => Arc::new(sendoff_sinks::Redis::new(sendoff_sinks::RedisConfig::new(url))?),
         // Only the scheme: the rest may have a password in it.
-        other => bail!("{other:?} is no sink: give stdout:, null: or file:PATH"),
+        other => bail!("{other:?} is no sink: give {}", sinks().join(", ")),
     })
+}
+
+/// A URL as people may see it: without user and password.
+fn without_secret(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, server))) => format!("{scheme}://{server}"),
+        _ => url.to_owned(),
+    }
 }
 
 /// Ready with the first SIGTERM or SIGINT. The second ends the process.
@@ -79,4 +102,24 @@ fn stop_signal() -> Result<impl Future<Output = ()>> {
         }
     });
     Ok(async { stopped.await.unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        assert_eq!(without_secret("redis://user:p@ss@host:1/0"), "redis://host:1/0");
+        assert_eq!(without_secret("redis://host:1/0"), "redis://host:1/0");
+        assert_eq!(without_secret("file:/var/log/a@b.jsonl"), "file:/var/log/a@b.jsonl");
+        assert_eq!(without_secret("stdout:"), "stdout:");
+    }
+
+    #[test]
+    fn an_unknown_sink_is_refused_without_its_secrets() {
+        let error = sink("ftp://user:s3cret@host").unwrap_err().to_string();
+        assert!(error.starts_with("\"ftp\" is no sink: give stdout:, null:, file:PATH"), "{error}");
+        assert!(!error.contains("s3cret"));
+    }
 }

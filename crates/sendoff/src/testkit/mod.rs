@@ -19,7 +19,7 @@
 //! on one server. They need tokio's multi-threaded runtime.
 //!
 //! Who keeps an outbox writes a [`StoreHarness`] as well and runs [`store_suite`] over it, each case with a harness, and an outbox,
-//! of its own.
+//! of its own. Who brings a sink writes a [`SinkHarness`] and runs [`sink_suite`].
 
 // A suite speaks by panicking, and its panics are its documentation.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
@@ -28,6 +28,9 @@ mod claim_suite;
 mod claims;
 mod outboxes;
 mod shape;
+mod sink_harness;
+mod sink_suite;
+mod sinks;
 mod store_harness;
 mod store_suite;
 
@@ -38,6 +41,9 @@ use std::sync::Arc;
 pub use claim_suite::claim_suite;
 pub use claims::races::{Claimer, drain, verify_claims};
 pub use shape::{Shape, ShapeColumn, ValueKind};
+pub use sink_harness::{Received, SinkHarness};
+pub use sink_suite::sink_suite;
+pub use sinks::claimed;
 pub use store_harness::{HostTransaction, StoreHarness};
 pub use store_suite::store_suite;
 

@@ -1,0 +1,327 @@
+//! From an event to what goes over the wire: headers and a body, the same for every sink.
+//!
+//! A [CloudEvent](https://github.com/cloudevents/spec) 1.0, in binary mode by default: the payload is the body as it was written, and what is known
+//! about it goes beside it. What a broker's headers cannot hold is refused with a reason before it is sent; it is never cut, and never ends a header early.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sendoff::Event;
+use sendoff::outbox::Claimed;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// The content type of a structured event.
+const STRUCTURED: &str = "application/cloudevents+json; charset=UTF-8";
+
+/// W3C trace context: sent under these names whatever the broker, and part of a structured event.
+const TRACE: [&str; 2] = ["traceparent", "tracestate"];
+
+/// How what is known about an event travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// In headers; the body is the payload.
+    #[default]
+    Binary,
+    /// In the body, which is JSON and has the payload in it.
+    Structured,
+}
+
+/// How events are wrapped.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EnvelopeConfig {
+    /// Where what is known about an event goes.
+    pub mode: Mode,
+    /// Which program the events are of, as a URI: `https://shop.example/orders`. None: `/sendoff/<target>`.
+    pub source: Option<String>,
+}
+
+/// What a broker's headers can hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Carrier {
+    /// In front of a CloudEvents attribute's name.
+    pub(crate) prefix: &'static str,
+    /// Names are of letters, digits and marks, as in HTTP, and upper and lower case are the same.
+    pub(crate) names_are_tokens: bool,
+    /// Values are printable ASCII; anything else is written as %XX.
+    pub(crate) values_are_ascii: bool,
+    /// A name may have so many bytes.
+    pub(crate) name_max: usize,
+}
+
+impl Carrier {
+    pub(crate) const REDIS: Self =
+        Self { prefix: "ce-", names_are_tokens: false, values_are_ascii: false, name_max: usize::MAX };
+}
+
+/// An event as it goes over the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Envelope<'e> {
+    /// What the body is.
+    pub(crate) content_type: Option<Cow<'e, str>>,
+    /// Each name once.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Cow<'e, [u8]>,
+}
+
+impl EnvelopeConfig {
+    /// Wraps an event.
+    ///
+    /// # Errors
+    /// Why it cannot be sent by this carrier.
+    pub(crate) fn wrap<'e>(&self, carrier: &Carrier, claimed: &'e Claimed) -> Result<Envelope<'e>, String> {
+        let event = &claimed.event;
+        let mut headers = Vec::with_capacity(event.headers.len() + 10);
+        let attributes = self.attributes(claimed)?;
+        let (body, content_type) = match self.mode {
+            Mode::Binary => {
+                for (name, value) in &attributes {
+                    headers.push((format!("{}{name}", carrier.prefix), carrier.value(name, value)?));
+                }
+                (Cow::Borrowed(event.payload.as_slice()), event.content_type.as_deref().map(Cow::Borrowed))
+            }
+            Mode::Structured => (Cow::Owned(structured(event, &attributes)), Some(Cow::Borrowed(STRUCTURED))),
+        };
+        if let Some(content_type) = &content_type {
+            carrier.value("content type", content_type)?;
+        }
+        for (name, value) in &event.headers {
+            carrier.check_name(name)?;
+            if headers.iter().any(|(taken, _)| carrier.is_same(taken, name)) {
+                return Err(format!("its header `{name}` has the name of one that says what the event is"));
+            }
+            headers.push((name.clone(), carrier.value(name, value)?));
+        }
+        Ok(Envelope { content_type, headers, body })
+    }
+
+    /// What a CloudEvent says about an event, and what sendoff adds.
+    fn attributes<'e>(&self, claimed: &'e Claimed) -> Result<Vec<(&'static str, Cow<'e, str>)>, String> {
+        let event = &claimed.event;
+        let source = match &self.source {
+            Some(source) => Cow::Owned(source.clone()),
+            None => Cow::Owned(format!("/sendoff/{}", event.target)),
+        };
+        let mut attributes = vec![
+            ("specversion", Cow::Borrowed("1.0")),
+            ("id", Cow::Owned(event.event_id.to_string())),
+            ("source", source),
+            ("type", Cow::Borrowed(event.topic.as_str())),
+            ("time", Cow::Owned(written_at(event)?)),
+        ];
+        if let Some(key) = &event.key {
+            attributes.push(("subject", Cow::Borrowed(key)));
+            attributes.push(("partitionkey", Cow::Borrowed(key)));
+        }
+        // Rises along a key, and so does the epoch: a consumer that keeps the highest it has seen can tell what is old.
+        attributes.push(("sendoffposition", Cow::Owned(event.position.to_string())));
+        attributes.push(("sendoffepoch", Cow::Owned(claimed.token.epoch.to_string())));
+        Ok(attributes)
+    }
+}
+
+/// When it was written, as RFC 3339 has it.
+fn written_at(event: &Event) -> Result<String, String> {
+    let nanos = i128::from(event.created_at.as_micros()) * 1_000;
+    let time =
+        OffsetDateTime::from_unix_timestamp_nanos(nanos).map_err(|_| "it was written at no time there is")?;
+    time.format(&Rfc3339).map_err(|error| error.to_string())
+}
+
+impl Carrier {
+    /// A value that this carrier can hold.
+    fn value(&self, name: &str, value: &str) -> Result<String, String> {
+        if let Some(wrong) = value.chars().find(|letter| matches!(letter, '\r' | '\n' | '\0')) {
+            return Err(format!("its header `{}` has a {}", name.escape_debug(), called(wrong)));
+        }
+        if !self.values_are_ascii {
+            return Ok(value.to_owned());
+        }
+        let mut encoded = String::with_capacity(value.len());
+        for letter in value.chars() {
+            // As the HTTP binding of CloudEvents has it.
+            if matches!(letter, '!'..='~') && !matches!(letter, '"' | '%') {
+                encoded.push(letter);
+            } else {
+                let mut buffer = [0; 4];
+                for byte in letter.encode_utf8(&mut buffer).bytes() {
+                    encoded.push_str(&format!("%{byte:02X}"));
+                }
+            }
+        }
+        Ok(encoded)
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), String> {
+        let shown = name.escape_debug();
+        if name.is_empty() {
+            return Err("it has a header without a name".to_owned());
+        }
+        if let Some(wrong) = name.chars().find(|letter| matches!(letter, '\r' | '\n' | '\0')) {
+            return Err(format!("its header name `{shown}` has a {}", called(wrong)));
+        }
+        if name.len() > self.name_max {
+            return Err(format!("its header name `{shown}` has more than {} bytes", self.name_max));
+        }
+        let is_token = |letter: char| letter.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(letter);
+        if self.names_are_tokens && !name.chars().all(is_token) {
+            return Err(format!("its header name `{shown}` has letters that this broker does not take"));
+        }
+        Ok(())
+    }
+
+    fn is_same(&self, one: &str, other: &str) -> bool {
+        if self.names_are_tokens { one.eq_ignore_ascii_case(other) } else { one == other }
+    }
+}
+
+fn called(letter: char) -> &'static str {
+    if letter == '\0' { "NUL" } else { "line break" }
+}
+
+/// The event as JSON. A payload that is JSON goes in as it is, digit for digit; any other as base64.
+fn structured(event: &Event, attributes: &[(&'static str, Cow<'_, str>)]) -> Vec<u8> {
+    let text = |value: &str| serde_json::to_string(value).unwrap_or_default();
+    let mut json = String::from("{");
+    let traced =
+        TRACE.iter().filter_map(|name| Some((*name, Cow::Borrowed(event.headers.get(*name)?.as_str()))));
+    let content_type = event.content_type.as_deref().map(|name| ("datacontenttype", Cow::Borrowed(name)));
+    for (name, value) in attributes.iter().cloned().chain(content_type).chain(traced) {
+        json.push_str(&format!("{}:{},", text(name), text(&value)));
+    }
+    let is_json = event.content_type.as_deref().is_none_or(|name| name.contains("json"));
+    let data: Option<&RawValue> = serde_json::from_slice(&event.payload).ok().filter(|_| is_json);
+    match data {
+        Some(data) => json.push_str(&format!("\"data\":{}}}", data.get())),
+        None => json.push_str(&format!("\"data_base64\":\"{}\"}}", STANDARD.encode(&event.payload))),
+    }
+    json.into_bytes()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::json_line::tests::claimed;
+
+    /// As strict as HTTP is.
+    const STRICT: Carrier =
+        Carrier { prefix: "ce-", names_are_tokens: true, values_are_ascii: true, name_max: 100 };
+
+    fn event() -> Claimed {
+        let mut claimed = claimed(42, Some("order 7"), br#"{"total": 1.10}"#);
+        claimed.event.created_at = sendoff::claim::Timestamp::from_micros(1_700_000_000_123_456);
+        claimed.event.content_type = Some("application/json".to_owned());
+        claimed.event.headers.insert("traceparent".to_owned(), "00-ab-cd-01".to_owned());
+        claimed.event.headers.insert("tenant".to_owned(), "acme".to_owned());
+        claimed
+    }
+
+    fn binary(carrier: &Carrier, claimed: &Claimed) -> Result<Vec<(String, String)>, String> {
+        EnvelopeConfig::default().wrap(carrier, claimed).map(|envelope| envelope.headers)
+    }
+
+    #[test]
+    fn binary_mode_leaves_the_payload_as_it_is() {
+        let claimed = event();
+        let envelope = EnvelopeConfig::default().wrap(&Carrier::REDIS, &claimed).unwrap();
+        assert_eq!(envelope.body, claimed.event.payload);
+        assert_eq!(envelope.content_type.as_deref(), Some("application/json"));
+        let id = claimed.event.event_id.to_string();
+        let expected = [
+            ("ce-specversion", "1.0"),
+            ("ce-id", id.as_str()),
+            ("ce-source", "/sendoff/default"),
+            ("ce-type", "orders"),
+            ("ce-time", "2023-11-14T22:13:20.123456Z"),
+            ("ce-subject", "order 7"),
+            ("ce-partitionkey", "order 7"),
+            ("ce-sendoffposition", "42"),
+            ("ce-sendoffepoch", "7"),
+            ("tenant", "acme"),
+            ("traceparent", "00-ab-cd-01"),
+        ];
+        let expected: Vec<_> =
+            expected.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        assert_eq!(envelope.headers, expected);
+    }
+
+    #[test]
+    fn structured_mode_is_one_json_object() {
+        let config =
+            EnvelopeConfig { mode: Mode::Structured, source: Some("https://shop.example".to_owned()) };
+        let claimed = event();
+        let envelope = config.wrap(&STRICT, &claimed).unwrap();
+        assert_eq!(envelope.content_type.as_deref(), Some(STRUCTURED));
+        let text = std::str::from_utf8(&envelope.body).unwrap();
+        assert!(text.contains("\"data\":{\"total\": 1.10}"), "digit for digit: {text}");
+        let json: serde_json::Value = serde_json::from_str(text).unwrap();
+        assert_eq!(
+            (json["type"].as_str(), json["source"].as_str()),
+            (Some("orders"), Some("https://shop.example"))
+        );
+        assert_eq!(
+            (json["subject"].as_str(), json["traceparent"].as_str()),
+            (Some("order 7"), Some("00-ab-cd-01"))
+        );
+        assert_eq!(json["datacontenttype"], "application/json");
+        let names: Vec<_> = envelope.headers.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["tenant", "traceparent"], "the host's own stay headers");
+        let mut binary = claimed;
+        binary.event.payload = vec![0xff, 0];
+        let envelope = config.wrap(&STRICT, &binary).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&envelope.body).unwrap();
+        assert_eq!((json["data_base64"].as_str(), json.get("data")), (Some("/wA="), None));
+    }
+
+    #[test]
+    fn nothing_ends_a_header_early() {
+        for (name, value, error) in [
+            ("x", "a\r\nce-id: b", "its header `x` has a line break"),
+            ("x", "a\0", "its header `x` has a NUL"),
+            ("x\ny", "a", "its header name `x\\ny` has a line break"),
+            ("", "a", "it has a header without a name"),
+        ] {
+            let mut claimed = event();
+            claimed.event.headers.insert(name.to_owned(), value.to_owned());
+            for carrier in [STRICT, Carrier::REDIS] {
+                assert_eq!(binary(&carrier, &claimed).unwrap_err(), error);
+            }
+        }
+        let mut claimed = event();
+        claimed.event.key = Some("a\nb".to_owned());
+        assert_eq!(binary(&Carrier::REDIS, &claimed).unwrap_err(), "its header `subject` has a line break");
+        claimed.event.key = None;
+        claimed.event.content_type = Some("text/plain\r\nx: y".to_owned());
+        assert_eq!(binary(&STRICT, &claimed).unwrap_err(), "its header `content type` has a line break");
+    }
+
+    #[test]
+    fn each_carrier_gets_what_it_can_hold() {
+        let mut claimed = event();
+        claimed.event.key = Some("Zürich 100%".to_owned());
+        let headers = binary(&STRICT, &claimed).unwrap();
+        assert_eq!(headers[5].1, "Z%C3%BCrich%20100%25");
+        assert_eq!(binary(&Carrier::REDIS, &claimed).unwrap()[5].1, "Zürich 100%");
+        claimed.event.headers.insert("two words".to_owned(), "x".to_owned());
+        let error = "its header name `two words` has letters that this broker does not take";
+        assert_eq!(binary(&STRICT, &claimed).unwrap_err(), error);
+        assert!(binary(&Carrier::REDIS, &claimed).is_ok());
+        claimed.event.headers = [("x".repeat(101), String::new())].into();
+        assert!(binary(&STRICT, &claimed).unwrap_err().ends_with("has more than 100 bytes"));
+    }
+
+    #[test]
+    fn an_event_cannot_say_that_it_is_another() {
+        let mut claimed = event();
+        claimed.event.headers.insert("CE-Id".to_owned(), "x".to_owned());
+        let error = "its header `CE-Id` has the name of one that says what the event is";
+        assert_eq!(binary(&STRICT, &claimed).unwrap_err(), error);
+        assert!(binary(&Carrier::REDIS, &claimed).is_ok(), "another name there");
+    }
+}

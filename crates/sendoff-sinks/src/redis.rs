@@ -1,0 +1,383 @@
+//! Redis Streams: each event one entry, many in one trip.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, ErrorKind, Pipeline, RedisError, Value};
+use sendoff::outbox::Claimed;
+use sendoff::{Capabilities, Delivery, Sink, SinkError};
+use tokio::sync::Mutex;
+
+use crate::envelope::{Carrier, EnvelopeConfig};
+use crate::template::Template;
+
+/// The field that the payload is in.
+const PAYLOAD: &str = "payload";
+
+/// The field that says what the payload is.
+const CONTENT_TYPE: &str = "content-type";
+
+/// How long a server may take to say that it is there.
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Where a [`Redis`] sink adds events, and how.
+#[derive(Clone)]
+pub struct RedisConfig {
+    /// The server: `redis://user:password@host:6379/0`.
+    pub url: String,
+    /// The stream of an event.
+    pub stream: Template,
+    /// A stream is cut to about so many entries; none: it grows.
+    pub max_length: Option<u64>,
+    /// An event id that was added within this time is not added again. It costs a trip and a key for each event; two relays that publish the same event at the same
+    /// moment may still both add it. None: consumers tell by the id.
+    pub dedupe: Option<Duration>,
+    /// A server that has not answered by then is taken to be down, if it does not answer a ping either.
+    pub timeout: Duration,
+    /// How events are wrapped.
+    pub envelope: EnvelopeConfig,
+}
+
+impl RedisConfig {
+    /// A stream for each topic, on this server.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            stream: Template::topic(),
+            max_length: None,
+            dedupe: None,
+            timeout: Duration::from_secs(5),
+            envelope: EnvelopeConfig::default(),
+        }
+    }
+}
+
+impl fmt::Debug for RedisConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the URL, which may have a password in it.
+        f.debug_struct("RedisConfig")
+            .field("stream", &self.stream)
+            .field("max_length", &self.max_length)
+            .field("dedupe", &self.dedupe)
+            .field("timeout", &self.timeout)
+            .field("envelope", &self.envelope)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Adds each event to a stream. An entry has the fields `payload`, `content-type`, the CloudEvents attributes as `ce-*`, and the event's own headers.
+///
+/// An acknowledged entry is as durable as the server makes it: see `appendfsync` in its configuration.
+#[derive(Debug)]
+pub struct Redis {
+    config: RedisConfig,
+    client: Client,
+    /// Host and port, for people.
+    server: String,
+    connection: Mutex<Option<MultiplexedConnection>>,
+}
+
+impl Redis {
+    /// A sink of this server, which is connected to with the first event.
+    ///
+    /// # Errors
+    /// A URL that is none.
+    pub fn new(config: RedisConfig) -> Result<Self, SinkError> {
+        let client = Client::open(config.url.as_str())
+            // Not its text: it may repeat the URL.
+            .map_err(|_| SinkError::new("redis", "its URL cannot be read; give redis://host:6379/0"))?;
+        let server = client.get_connection_info().addr().to_string();
+        Ok(Self { config, client, server, connection: Mutex::default() })
+    }
+
+    /// Connects, unless it is connected.
+    async fn connect(&self) -> Result<MultiplexedConnection, RedisError> {
+        let mut held = self.connection.lock().await;
+        if let Some(connection) = &*held {
+            return Ok(connection.clone());
+        }
+        let timeout = Some(self.config.timeout);
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(timeout).set_response_timeout(timeout);
+        let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        // A server that wants a password first says so of a short command; it calls a long one broken.
+        redis::cmd("PING").query_async::<()>(&mut connection).await?;
+        *held = Some(connection.clone());
+        Ok(connection)
+    }
+
+    /// Lets go of a connection that cannot be trusted any more.
+    async fn disconnect(&self) {
+        self.connection.lock().await.take();
+    }
+
+    async fn ping(&self) -> Result<(), RedisError> {
+        let asked = async {
+            let mut connection = self.connect().await?;
+            redis::cmd("PING").query_async::<()>(&mut connection).await
+        };
+        let answered = tokio::time::timeout(PING_TIMEOUT, asked).await;
+        answered.unwrap_or_else(|_| Err((ErrorKind::Io, "it does not answer").into()))
+    }
+
+    /// Which of these event ids were added before.
+    async fn known(
+        &self,
+        connection: &mut MultiplexedConnection,
+        events: &[&Claimed],
+    ) -> Result<HashSet<usize>, RedisError> {
+        if self.config.dedupe.is_none() || events.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let mut ask = redis::cmd("MGET");
+        for event in events {
+            ask.arg(marker(event));
+        }
+        let found: Vec<Option<String>> = ask.query_async(connection).await?;
+        Ok(found.iter().enumerate().filter(|(_, found)| found.is_some()).map(|(index, _)| index).collect())
+    }
+
+    /// Adds the entries in one trip; an answer for each.
+    async fn add(&self, entries: &[(&Claimed, Entry)]) -> Result<Vec<Delivery>, RedisError> {
+        let mut connection = self.connect().await?;
+        let events: Vec<&Claimed> = entries.iter().map(|(event, _)| *event).collect();
+        let known = self.known(&mut connection, &events).await?;
+        let mut pipeline = Pipeline::with_capacity(entries.len());
+        pipeline.ignore_errors();
+        for (index, (event, entry)) in entries.iter().enumerate() {
+            if !known.contains(&index) {
+                self.append(&mut pipeline, event, entry);
+            }
+        }
+        let mut answers = match known.len() == entries.len() {
+            true => Vec::new().into_iter(),
+            false => {
+                pipeline.query_async::<Vec<Result<Value, RedisError>>>(&mut connection).await?.into_iter()
+            }
+        };
+        let mut deliveries = Vec::with_capacity(entries.len());
+        for index in 0..entries.len() {
+            deliveries.push(if known.contains(&index) {
+                Delivery::Delivered
+            } else {
+                self.answer(&mut answers)
+            });
+        }
+        Ok(deliveries)
+    }
+
+    /// Together with its marker, where that is wanted: neither is there without the other.
+    fn append(&self, pipeline: &mut Pipeline, event: &Claimed, entry: &Entry) {
+        if self.config.dedupe.is_some() {
+            pipeline.cmd("MULTI");
+        }
+        let add = pipeline.cmd("XADD").arg(&entry.stream);
+        if let Some(length) = self.config.max_length {
+            add.arg("MAXLEN").arg("~").arg(length);
+        }
+        add.arg("*");
+        for (name, value) in &entry.fields {
+            add.arg(name).arg(value.as_slice());
+        }
+        if let Some(window) = self.config.dedupe {
+            let millis = u64::try_from(window.as_millis()).unwrap_or(u64::MAX).max(1);
+            pipeline.cmd("SET").arg(marker(event)).arg(1).arg("PX").arg(millis);
+            pipeline.cmd("EXEC");
+        }
+    }
+
+    /// The answers to one entry.
+    fn answer(&self, answers: &mut impl Iterator<Item = Result<Value, RedisError>>) -> Delivery {
+        let missing = || Err((ErrorKind::Parse, "an answer is missing").into());
+        if self.config.dedupe.is_none() {
+            return answers
+                .next()
+                .unwrap_or_else(missing)
+                .map_or_else(|error| classify(&error), |_| Delivery::Delivered);
+        }
+        // MULTI, then what it was told to do later, then what became of that.
+        let queued: Vec<Result<Value, RedisError>> = answers.take(4).collect();
+        if let Some(Err(error)) = queued.iter().take(3).find(|answer| answer.is_err()) {
+            return classify(error);
+        }
+        match queued.into_iter().nth(3).unwrap_or_else(missing) {
+            Err(error) => classify(&error),
+            Ok(Value::Array(done)) => match done.into_iter().next().map(Value::extract_error) {
+                Some(Ok(_)) => Delivery::Delivered,
+                Some(Err(error)) => classify(&error),
+                None => Delivery::retry("the server did not say what became of it"),
+            },
+            Ok(_) => Delivery::retry("the server did not say what became of it"),
+        }
+    }
+
+    /// What a failed trip means for the events of it.
+    async fn failed(&self, error: &RedisError) -> Delivery {
+        self.disconnect().await;
+        if error.is_timeout() && self.ping().await.is_ok() {
+            return Delivery::retry(format!("{} did not answer in time", self.server));
+        }
+        match classify(error) {
+            Delivery::Down { error } => Delivery::down(format!("{}: {error}", self.server)),
+            other => other,
+        }
+    }
+}
+
+#[async_trait]
+impl Sink for Redis {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { dedupes_for: self.config.dedupe, ..Capabilities::default() }
+    }
+
+    async fn publish(&self, events: &[Claimed]) -> Vec<Delivery> {
+        let entries: Vec<Result<Entry, String>> =
+            events.iter().map(|event| Entry::new(&self.config, event)).collect();
+        let good: Vec<(&Claimed, Entry)> = events
+            .iter()
+            .zip(&entries)
+            .filter_map(|(event, entry)| Some((event, entry.as_ref().ok()?.clone())))
+            .collect();
+        let mut answers = match self.add(&good).await {
+            Ok(answers) => answers,
+            Err(error) => vec![self.failed(&error).await; good.len()],
+        }
+        .into_iter();
+        let missing = || Delivery::retry("the server did not say what became of it");
+        entries
+            .into_iter()
+            .map(|entry| match entry {
+                Ok(_) => answers.next().unwrap_or_else(missing),
+                Err(reason) => Delivery::reject(reason),
+            })
+            .collect()
+    }
+
+    async fn check(&self) -> Result<(), SinkError> {
+        match self.ping().await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.disconnect().await;
+                Err(SinkError::new("redis", format!("{}: {}", self.server, advice(&error))))
+            }
+        }
+    }
+
+    async fn close(&self) -> Result<(), SinkError> {
+        self.disconnect().await;
+        Ok(())
+    }
+}
+
+/// An event as it is added.
+#[derive(Debug, Clone)]
+struct Entry {
+    stream: String,
+    fields: Vec<(String, Vec<u8>)>,
+}
+
+impl Entry {
+    /// # Errors
+    /// Why the event cannot be added, ever.
+    fn new(config: &RedisConfig, event: &Claimed) -> Result<Self, String> {
+        let stream = config.stream.fill(&event.event)?;
+        let envelope = config.envelope.wrap(&Carrier::REDIS, event)?;
+        let mut fields = Vec::with_capacity(envelope.headers.len() + 2);
+        for (name, value) in envelope.headers {
+            if name == PAYLOAD || name == CONTENT_TYPE {
+                return Err(format!("its header `{name}` has the name of the field for its {name}"));
+            }
+            fields.push((name, value.into_bytes()));
+        }
+        if let Some(content_type) = envelope.content_type {
+            fields.push((CONTENT_TYPE.to_owned(), content_type.into_owned().into_bytes()));
+        }
+        fields.push((PAYLOAD.to_owned(), envelope.body.into_owned()));
+        Ok(Self { stream, fields })
+    }
+}
+
+fn marker(event: &Claimed) -> String {
+    format!("sendoff:seen:{}", event.event.event_id)
+}
+
+/// What an error means for the event it is about.
+fn classify(error: &RedisError) -> Delivery {
+    // Not its debug form: that may have what was sent.
+    let text = error.to_string();
+    match error.code() {
+        // Nothing can be written now, whatever it is.
+        Some(
+            "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "READONLY" | "OOM" | "MISCONF" | "NOREPLICAS"
+            | "NOAUTH" | "WRONGPASS",
+        ) => Delivery::down(text),
+        _ if error.is_io_error() || error.kind() == ErrorKind::AuthenticationFailed => Delivery::down(text),
+        _ => Delivery::retry(text),
+    }
+}
+
+/// What is wrong, and what to do.
+fn advice(error: &RedisError) -> String {
+    let hint = match error.code() {
+        Some("NOAUTH") => "; put user and password into its URL",
+        Some("WRONGPASS") => "; user or password are wrong",
+        Some("NOPERM") => "; the user needs XADD, SET, MGET and PING on these keys",
+        _ if error.kind() == ErrorKind::AuthenticationFailed => "; user or password are wrong",
+        _ if error.is_io_error() => "; is it running, and can it be reached from here?",
+        _ => "",
+    };
+    format!("{error}{hint}")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use redis::ServerErrorKind;
+
+    use super::*;
+    use crate::json_line::tests::claimed;
+
+    #[test]
+    fn an_error_stops_the_sink_or_the_event() {
+        let of = |kind: ServerErrorKind| RedisError::from((ErrorKind::Server(kind), "says the server"));
+        let is_down = |error: &RedisError| matches!(classify(error), Delivery::Down { .. });
+        for kind in [
+            ServerErrorKind::BusyLoading,
+            ServerErrorKind::ClusterDown,
+            ServerErrorKind::MasterDown,
+            ServerErrorKind::ReadOnly,
+        ] {
+            assert!(is_down(&of(kind)), "{kind:?}");
+        }
+        for kind in [ServerErrorKind::ResponseError, ServerErrorKind::NoPerm, ServerErrorKind::TryAgain] {
+            assert!(matches!(classify(&of(kind)), Delivery::Retry { .. }), "{kind:?}");
+        }
+        assert!(is_down(&std::io::Error::from(std::io::ErrorKind::ConnectionRefused).into()));
+        assert!(is_down(&(ErrorKind::AuthenticationFailed, "no").into()));
+    }
+
+    #[test]
+    fn what_can_never_be_added_is_refused_with_a_reason() {
+        let config =
+            RedisConfig { stream: "{header:shop}".parse().unwrap(), ..RedisConfig::new("redis://h") };
+        let mut event = claimed(1, None, b"x");
+        assert_eq!(Entry::new(&config, &event).unwrap_err(), "it has no header `shop` to be named by");
+        event.event.headers.insert("shop".to_owned(), "s".to_owned());
+        assert_eq!(Entry::new(&config, &event).unwrap().stream, "s");
+        event.event.headers.insert("payload".to_owned(), "y".to_owned());
+        let error = "its header `payload` has the name of the field for its payload";
+        assert_eq!(Entry::new(&config, &event).unwrap_err(), error);
+    }
+
+    #[test]
+    fn a_password_is_shown_nowhere() {
+        let url = "redis://user:s3cret@localhost:1/0";
+        let sink = Redis::new(RedisConfig::new(url)).unwrap();
+        assert!(!format!("{sink:?} {:?}", sink.config).contains("s3cret"), "{sink:?}");
+        let error = Redis::new(RedisConfig::new("http://user:s3cret@localhost")).unwrap_err();
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+}

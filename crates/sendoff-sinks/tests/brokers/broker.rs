@@ -1,0 +1,55 @@
+//! A broker's process: started, killed, held and started again at the same address.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// One process. It ends with this.
+pub(crate) struct Broker {
+    make: Box<dyn Fn() -> Command + Send + Sync>,
+    child: Mutex<Option<Child>>,
+}
+
+impl Broker {
+    pub(crate) fn new(make: impl Fn() -> Command + Send + Sync + 'static) -> Self {
+        Self { make: Box::new(make), child: Mutex::default() }
+    }
+
+    pub(crate) fn start(&self) {
+        let started = (self.make)().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        *self.child.lock().unwrap() = Some(started.expect("the broker is installed"));
+    }
+
+    /// It has ended already, if it has.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.child.lock().unwrap().as_mut().is_none_or(|child| child.try_wait().unwrap().is_some())
+    }
+
+    pub(crate) fn kill(&self) {
+        if let Some(mut child) = self.child.lock().unwrap().take() {
+            let _ = child.kill();
+            child.wait().unwrap();
+        }
+    }
+
+    pub(crate) fn hold(&self, held: bool) {
+        let child = self.child.lock().unwrap();
+        let id = child.as_ref().expect("it runs").id();
+        let signal = if held { Signal::SIGSTOP } else { Signal::SIGCONT };
+        kill(Pid::from_raw(i32::try_from(id).unwrap()), signal).unwrap();
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A port that nobody has now.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}

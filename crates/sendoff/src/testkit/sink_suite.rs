@@ -1,0 +1,25 @@
+//! The one list of what a sink promises.
+
+use super::sinks::{arrive, fail};
+use super::{Case, SinkHarness};
+
+macro_rules! cases {
+    ($($module:ident::$name:ident,)*) => {
+        vec![$(Case { name: stringify!($name), run: |harness| Box::pin($module::$name(harness)) },)*]
+    };
+}
+
+/// Every case, for one harness. Each wants a harness, and so a broker, of its own: cases kill it, and count what has come.
+pub fn sink_suite<H: SinkHarness>() -> Vec<Case<H>> {
+    cases![
+        arrive::everything_about_an_event_arrives,
+        arrive::ten_thousand_events_arrive_in_the_order_of_their_keys,
+        arrive::nothing_is_sent_for_nothing,
+        arrive::what_is_sent_again_is_told_by_its_id,
+        fail::an_event_that_cannot_be_sent_is_rejected_and_the_others_are_delivered,
+        fail::a_broker_that_is_gone_is_down_and_comes_back,
+        fail::a_broker_that_does_not_answer_is_down_and_comes_back,
+        fail::a_connection_that_was_cut_is_made_again,
+        fail::a_call_that_is_dropped_leaves_the_sink_usable,
+    ]
+}
