@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgListener, PgPoolOptions};
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::super::errors;
@@ -24,17 +24,16 @@ const DEBOUNCE: Duration = Duration::from_millis(5);
 /// Between two tries to listen again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Tells listening relays that events were committed. It ends with its last clone.
+/// Tells listening relays that events were committed. It ends with its last clone, when the last announcement is made.
 #[derive(Debug, Clone)]
 pub struct Announcer {
-    committed: Arc<Notify>,
-    _task: Arc<Ends>,
+    commits: Arc<watch::Sender<()>>,
 }
 
 impl Announcer {
     /// There may be new events: call it after the commit. It does not wait, and calls in quick succession are one.
     pub fn committed(&self) {
-        self.committed.notify_one();
+        self.commits.send_replace(());
     }
 }
 
@@ -42,16 +41,12 @@ impl Announcer {
 #[derive(Debug)]
 #[must_use = "it ends when it is dropped"]
 pub struct Listening {
-    _task: Ends,
+    task: AbortHandle,
 }
 
-/// A task that ends with its owner.
-#[derive(Debug)]
-struct Ends(AbortHandle);
-
-impl Drop for Ends {
+impl Drop for Listening {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
@@ -60,11 +55,10 @@ impl PostgresOutbox {
     ///
     /// Call it within a Tokio runtime.
     pub fn announcer(&self) -> Announcer {
-        let committed = Arc::new(Notify::new());
-        let (outbox, rung) = (self.clone(), Arc::clone(&committed));
-        let task = tokio::spawn(async move {
-            loop {
-                rung.notified().await;
+        let (commits, mut seen) = watch::channel(());
+        let outbox = self.clone();
+        tokio::spawn(async move {
+            while seen.changed().await.is_ok() {
                 let query = sqlx::query("SELECT pg_notify($1, $2)");
                 let query = query.bind(CHANNEL).bind(outbox.payload());
                 if let Err(error) = outbox.fetch_all("announce", query).await {
@@ -73,7 +67,7 @@ impl PostgresOutbox {
                 tokio::time::sleep(DEBOUNCE).await;
             }
         });
-        Announcer { committed, _task: Arc::new(Ends(task.abort_handle())) }
+        Announcer { commits: Arc::new(commits) }
     }
 
     /// Calls `heard` when events were announced, and when announcements may have been missed. Have it ring the relay's bell.
@@ -105,7 +99,7 @@ impl PostgresOutbox {
                 }
             }
         });
-        Ok(Listening { _task: Ends(task.abort_handle()) })
+        Ok(Listening { task: task.abort_handle() })
     }
 
     fn payload(&self) -> String {
