@@ -92,7 +92,7 @@ impl SinkError {
 /// # Contract
 /// 1. **Delivered means acknowledged.** By the broker itself, and durably if it can.
 /// 2. **An answer for each event, in their order.** A shorter answer: the rest was not tried. An event that may have arrived or not is a
-///    [`Delivery::Retry`].
+///    [`Delivery::Retry`], or [`Delivery::Down`] where it was the connection that was lost: either way it is sent again.
 /// 3. **Droppable.** A call that is dropped half-way may have delivered any of its events; the next call works all the same.
 /// 4. **The event id goes along**, where the broker or the consumer can tell a second delivery by it.
 #[async_trait]
