@@ -7,7 +7,7 @@ use crate::fleet::Fleet;
 
 /// Feature sets that must compile by themselves: a feature that only builds when another one is on is
 /// found here and not by a user. Package, then arguments.
-const FEATURE_SETS: [(&str, &[&str]); 12] = [
+const FEATURE_SETS: [(&str, &[&str]); 13] = [
     ("sendoff", &[]),
     ("sendoff", &["--features", "postgres"]),
     ("sendoff", &["--features", "sqlite"]),
@@ -18,6 +18,7 @@ const FEATURE_SETS: [(&str, &[&str]); 12] = [
     ("sendoff", &["--features", "otel"]),
     ("sendoff", &["--features", "testkit"]),
     ("sendoff-sinks", &[]),
+    ("sendoff-sinks", &["--features", "nats"]),
     ("sendoff-sinks", &["--features", "redis"]),
     ("sendoff-cli", &[]),
 ];

@@ -4,6 +4,7 @@ mod faketime;
 mod galera;
 mod mariadb;
 mod mariadb_node;
+mod nats;
 mod pgbouncer;
 mod postgres15;
 mod postgres18;
@@ -16,7 +17,7 @@ use anyhow::{Context, Result};
 use crate::server::Server;
 
 /// All of them, a server after the one it stands in front of.
-pub(crate) static ALL: [&dyn Server; 8] = [
+pub(crate) static ALL: [&dyn Server; 9] = [
     &postgres15::Postgres15,
     &postgres18::Postgres18,
     &mariadb::MariaDb,
@@ -25,6 +26,7 @@ pub(crate) static ALL: [&dyn Server; 8] = [
     &faketime::FakeTime,
     &python::Python,
     &redis::Redis,
+    &nats::Nats,
 ];
 
 /// The names that `--only` takes.

@@ -56,7 +56,7 @@ pub(crate) struct RunArgs {
     /// The database: postgres://…, mysql://…, sqlite:PATH
     #[arg(long, value_name = "URL")]
     pub(crate) store: String,
-    /// Where events go: stdout:, null:, file:PATH, redis://HOST:PORT/0 (a stream for each topic)
+    /// Where events go: stdout:, null:, file:PATH, nats://HOST:PORT/STREAM, redis://HOST:PORT/0 (a stream for each topic)
     #[arg(long, value_name = "URL")]
     pub(crate) sink: String,
     /// Whose events

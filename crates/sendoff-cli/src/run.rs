@@ -52,6 +52,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<()> {
 /// The sinks that this program was built with, as they are given.
 fn sinks() -> Vec<&'static str> {
     let mut sinks = vec!["stdout:", "null:", "file:PATH"];
+    if cfg!(feature = "nats") {
+        sinks.push("nats://HOST:PORT/STREAM");
+    }
     if cfg!(feature = "redis") {
         sinks.push("redis://HOST:PORT/0");
     }
@@ -65,11 +68,24 @@ fn sink(url: &str) -> Result<Arc<dyn Sink>> {
         "stdout" => Arc::new(Stdout),
         "file" if !rest.is_empty() => Arc::new(File::new(FileConfig::new(rest))),
         "file" => bail!("a file sink needs a path: file:/var/log/events.jsonl"),
+        #[cfg(feature = "nats")]
+        "nats" => nats(url)?,
         #[cfg(feature = "redis")]
         "redis" => Arc::new(sendoff_sinks::Redis::new(sendoff_sinks::RedisConfig::new(url))?),
         // Only the scheme: the rest may have a password in it.
         other => bail!("{other:?} is no sink: give {}", sinks().join(", ")),
     })
+}
+
+/// The path of the URL is the name of the stream.
+#[cfg(feature = "nats")]
+fn nats(url: &str) -> Result<Arc<dyn Sink>> {
+    let (server, stream) = url.trim_start_matches("nats://").split_once('/').unwrap_or((url, ""));
+    if stream.is_empty() {
+        bail!("a NATS sink needs the name of its stream: nats://HOST:PORT/STREAM");
+    }
+    let config = sendoff_sinks::NatsConfig::new(format!("nats://{server}"), stream);
+    Ok(Arc::new(sendoff_sinks::Nats::new(config)))
 }
 
 /// A URL as people may see it: without user and password.

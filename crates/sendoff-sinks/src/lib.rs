@@ -6,6 +6,8 @@ mod file;
 mod handler;
 mod in_turn;
 mod json_line;
+#[cfg(feature = "nats")]
+mod nats;
 mod null;
 #[cfg(feature = "redis")]
 mod redis;
@@ -18,6 +20,8 @@ pub use envelope::{EnvelopeConfig, Mode};
 pub use file::{File, FileConfig};
 pub use handler::Handler;
 pub use json_line::json_line;
+#[cfg(feature = "nats")]
+pub use nats::{Nats, NatsConfig, NatsStream};
 pub use null::Null;
 #[cfg(feature = "redis")]
 pub use redis::{Redis, RedisConfig};

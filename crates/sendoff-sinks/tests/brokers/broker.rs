@@ -40,6 +40,10 @@ impl Broker {
         let id = child.as_ref().expect("it runs").id();
         let signal = if held { Signal::SIGSTOP } else { Signal::SIGCONT };
         kill(Pid::from_raw(i32::try_from(id).unwrap()), signal).unwrap();
+        // Its threads stop one after the other.
+        while held && !threads(id).iter().all(|state| state == "T") {
+            std::thread::yield_now();
+        }
     }
 }
 
@@ -47,6 +51,29 @@ impl Drop for Broker {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// What each thread of a process does.
+fn threads(id: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
+    let state = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
+        // Behind the name, which may have anything in it.
+        stat.rsplit_once(") ")?.1.split(' ').next().map(str::to_owned)
+    };
+    tasks.filter_map(|task| state(task.ok()?)).collect()
+}
+
+/// Neither there nor required.
+pub(crate) fn is_missing(name: &str, variables: &[&str]) -> bool {
+    let required = std::env::var("SENDOFF_TEST_REQUIRE").unwrap_or_default();
+    let is_required = required.split(',').any(|required| required == name || required == "all");
+    !is_required && variables.iter().any(|variable| std::env::var_os(variable).is_none())
+}
+
+/// Where a program is.
+pub(crate) fn program(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| panic!("it is required, but {variable} is not set"))
 }
 
 /// A port that nobody has now.

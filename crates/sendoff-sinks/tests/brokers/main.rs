@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod broker;
+mod nats;
 mod redis;
 
 use std::future::Future;
@@ -20,8 +21,11 @@ fn main() -> ExitCode {
     suite(&mut trials, "redis", redis::is_missing(), || redis::Redis::start(None));
     suite(&mut trials, "redis_dedupe", redis::is_missing(), || redis::Redis::start(Some(redis::WINDOW)));
     trials.extend(redis::trials());
-    if redis::is_missing() {
-        let _ = writeln!(std::io::stderr(), "skipped, not there: redis; `cargo xtask test` installs it");
+    suite(&mut trials, "nats", nats::is_missing(), nats::Nats::start);
+    trials.extend(nats::trials());
+    let missing = [("redis", redis::is_missing()), ("nats", nats::is_missing())];
+    for (name, _) in missing.iter().filter(|(_, is_missing)| *is_missing) {
+        let _ = writeln!(std::io::stderr(), "skipped, not there: {name}; `cargo xtask test` installs it");
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -12,7 +12,7 @@ use sendoff::{Delivery, Sink};
 use sendoff_sinks::RedisConfig;
 use tempfile::TempDir;
 
-use crate::broker::{Broker, free_port};
+use crate::broker::{self, Broker, free_port, program};
 use crate::trial;
 
 /// Longer than any case.
@@ -25,13 +25,7 @@ const CLIENT: &str = "SENDOFF_TEST_REDIS_CLI";
 const STREAM: &str = "suite.happened";
 
 pub(crate) fn is_missing() -> bool {
-    let required = std::env::var("SENDOFF_TEST_REQUIRE").unwrap_or_default();
-    let is_required = required.split(',').any(|name| name == "redis" || name == "all");
-    !is_required && [SERVER, CLIENT].iter().any(|name| std::env::var_os(name).is_none())
-}
-
-fn program(variable: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| panic!("redis is required, but {variable} is not set"))
+    broker::is_missing("redis", &[SERVER, CLIENT])
 }
 
 /// A server of its own, which keeps what it has acknowledged.

@@ -1,0 +1,375 @@
+//! NATS JetStream: each event one message, acknowledged by its stream, which drops what it has seen.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::jetstream::context::{Context, PublishError, PublishErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream;
+use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr};
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::future::join_all;
+use percent_encoding::percent_decode_str;
+use sendoff::outbox::Claimed;
+use sendoff::{Capabilities, Delivery, Sink, SinkError};
+
+use crate::envelope::{Carrier, EnvelopeConfig};
+use crate::template::Template;
+
+/// How long a server may take to say that it is there.
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The longest pause between two tries to connect again.
+const RECONNECT_MAX: Duration = Duration::from_millis(500);
+
+/// The stream that acknowledges the events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NatsStream {
+    /// Its name.
+    pub name: String,
+    /// It is made if it is not there, for these subjects; empty: it must be there.
+    pub create_for: Vec<String>,
+}
+
+/// Where a [`Nats`] sink publishes, and how.
+#[derive(Clone)]
+pub struct NatsConfig {
+    /// The servers: `nats://user:password@host:4222`, more than one with commas between them.
+    pub url: String,
+    /// The stream.
+    pub stream: NatsStream,
+    /// The subject of an event.
+    pub subject: Template,
+    /// A server that has not answered by then is taken to be down, if it does not answer when it is asked for its stream either.
+    pub timeout: Duration,
+    /// How events are wrapped.
+    pub envelope: EnvelopeConfig,
+}
+
+impl NatsConfig {
+    /// This stream, with each event's topic as its subject.
+    pub fn new(url: impl Into<String>, stream: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            stream: NatsStream { name: stream.into(), create_for: Vec::new() },
+            subject: Template::topic(),
+            timeout: Duration::from_secs(5),
+            envelope: EnvelopeConfig::default(),
+        }
+    }
+}
+
+impl fmt::Debug for NatsConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the URL, which may have a password in it.
+        f.debug_struct("NatsConfig")
+            .field("stream", &self.stream)
+            .field("subject", &self.subject)
+            .field("timeout", &self.timeout)
+            .field("envelope", &self.envelope)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Publishes each event to a stream, with its id as `Nats-Msg-Id`: within the stream's duplicate window a second delivery is dropped there.
+pub struct Nats {
+    config: NatsConfig,
+    /// One for as long as the sink lives: what it could not send when its connection was lost it sends before anything else.
+    connected: tokio::sync::Mutex<Option<Connected>>,
+    /// The stream's duplicate window, once it is known.
+    window: Mutex<Option<Duration>>,
+}
+
+impl fmt::Debug for Nats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nats").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone)]
+struct Connected {
+    client: Client,
+    context: Context,
+}
+
+impl Nats {
+    /// A sink of this stream, which is connected to with the first event.
+    pub fn new(config: NatsConfig) -> Self {
+        Self { config, connected: tokio::sync::Mutex::default(), window: Mutex::default() }
+    }
+
+    /// Connects, unless it has before, and finds the stream.
+    async fn connect(&self) -> Result<Connected, String> {
+        let mut held = self.connected.lock().await;
+        if let Some(connected) = &*held {
+            return Ok(connected.clone());
+        }
+        let servers = self.servers()?;
+        let options = credentials(&servers)
+            .name("sendoff")
+            .connection_timeout(self.config.timeout)
+            .request_timeout(Some(self.config.timeout))
+            .reconnect_delay_callback(|attempts| {
+                let pause =
+                    Duration::from_millis(10) * u32::try_from(attempts).unwrap_or(u32::MAX).min(1_000);
+                pause.min(RECONNECT_MAX)
+            });
+        let client = options.connect(servers).await.map_err(|error| unreachable(&error))?;
+        let mut context = async_nats::jetstream::new(client.clone());
+        context.set_timeout(self.config.timeout);
+        let connected = Connected { client, context };
+        self.find_stream(&connected).await?;
+        *held = Some(connected.clone());
+        Ok(connected)
+    }
+
+    fn servers(&self) -> Result<Vec<ServerAddr>, String> {
+        let servers = self.config.url.split(',').map(|server| server.trim().parse());
+        // Not its text: it may repeat the URL.
+        servers
+            .collect::<Result<_, _>>()
+            .map_err(|_| "its URL cannot be read; give nats://host:4222".to_owned())
+    }
+
+    /// The stream is there, or made if that is wanted.
+    async fn find_stream(&self, connected: &Connected) -> Result<(), String> {
+        let NatsStream { name, create_for } = &self.config.stream;
+        let found = connected.context.get_stream(name).await;
+        let stream = match found {
+            Ok(stream) => stream,
+            Err(_) if !create_for.is_empty() => {
+                let config =
+                    stream::Config { name: name.clone(), subjects: create_for.clone(), ..Default::default() };
+                let made = connected.context.get_or_create_stream(config).await;
+                made.map_err(|error| format!("the stream `{name}` could not be made: {error}"))?
+            }
+            Err(error) => {
+                return Err(format!(
+                    "there is no stream `{name}` to be had ({error}): create it, or have it created"
+                ));
+            }
+        };
+        let window = stream.cached_info().config.duplicate_window;
+        *self.window.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(window).filter(|window| !window.is_zero());
+        Ok(())
+    }
+
+    /// Whether the stream answers.
+    async fn ping(&self) -> Result<(), String> {
+        let asked = async {
+            let connected = self.connect().await?;
+            if connected.client.connection_state() != State::Connected {
+                return Err("the connection is lost".to_owned());
+            }
+            self.find_stream(&connected).await
+        };
+        tokio::time::timeout(PING_TIMEOUT, asked)
+            .await
+            .unwrap_or_else(|_| Err("it does not answer".to_owned()))
+    }
+
+    /// Sends the messages one after the other and waits for their acknowledgements together.
+    async fn send(&self, messages: Vec<Message>) -> Vec<Result<(), PublishError>> {
+        let connected = match self.connect().await {
+            Ok(connected) if connected.client.connection_state() == State::Connected => connected,
+            // It would be kept and sent later, when nobody waits for it any more.
+            _ => {
+                return messages
+                    .iter()
+                    .map(|_| Err(PublishError::new(PublishErrorKind::BrokenPipe)))
+                    .collect();
+            }
+        };
+        let mut sent = Vec::with_capacity(messages.len());
+        for message in messages {
+            sent.push(connected.context.send_publish(message.subject, message.publish).await);
+        }
+        join_all(sent.into_iter().map(|sent| async move { sent?.await.map(|_| ()) })).await
+    }
+}
+
+#[async_trait]
+impl Sink for Nats {
+    fn capabilities(&self) -> Capabilities {
+        let window = *self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        Capabilities { dedupes_for: window, ..Capabilities::default() }
+    }
+
+    async fn publish(&self, events: &[Claimed]) -> Vec<Delivery> {
+        let (mut rejected, mut messages) = (Vec::with_capacity(events.len()), Vec::new());
+        for event in events {
+            match Message::new(&self.config, event) {
+                Ok(message) => {
+                    rejected.push(None);
+                    messages.push(message);
+                }
+                Err(reason) => rejected.push(Some(Delivery::reject(reason))),
+            }
+        }
+        let answers = if messages.is_empty() { Vec::new() } else { self.send(messages).await };
+        // Whether it is the server that is at fault, asked once.
+        let in_doubt =
+            answers.iter().any(|answer| answer.as_ref().is_err_and(|error| is_in_doubt(error.kind())));
+        let down = if in_doubt { self.ping().await.err() } else { None };
+        let mut answers = answers.into_iter().map(|answer| match answer {
+            Ok(()) => Delivery::Delivered,
+            Err(error) => classify(&error, down.as_deref()),
+        });
+        let missing = || Delivery::retry("the server did not say what became of it");
+        rejected
+            .into_iter()
+            .map(|rejected| rejected.or_else(|| answers.next()).unwrap_or_else(missing))
+            .collect()
+    }
+
+    async fn check(&self) -> Result<(), SinkError> {
+        self.ping().await.map_err(|error| SinkError::new("nats", error))
+    }
+
+    async fn close(&self) -> Result<(), SinkError> {
+        if let Some(connected) = self.connected.lock().await.take() {
+            let drained = connected.client.drain().await;
+            drained.map_err(|error| SinkError::new("nats", error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+/// An event as it is published.
+struct Message {
+    subject: String,
+    publish: PublishMessage,
+}
+
+impl Message {
+    /// # Errors
+    /// Why the event cannot be published, ever.
+    fn new(config: &NatsConfig, event: &Claimed) -> Result<Self, String> {
+        let subject = config.subject.fill(&event.event)?;
+        check_subject(&subject)?;
+        let envelope = config.envelope.wrap(&Carrier::NATS, event)?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in envelope.headers {
+            if name.to_ascii_lowercase().starts_with("nats-") {
+                return Err(format!("its header `{name}` has a name that the server reads as its own"));
+            }
+            headers.insert(name, value);
+        }
+        if let Some(content_type) = envelope.content_type {
+            headers.insert("content-type", content_type.into_owned());
+        }
+        let publish = PublishMessage::build()
+            .payload(Bytes::from(envelope.body.into_owned()))
+            .headers(headers)
+            .message_id(event.event.event_id.to_string())
+            .expected_stream(&config.stream.name);
+        Ok(Self { subject, publish })
+    }
+}
+
+/// Tokens with dots between them, and no wildcards: those are for who listens.
+fn check_subject(subject: &str) -> Result<(), String> {
+    let is_token = |token: &str| {
+        !token.is_empty()
+            && token
+                .chars()
+                .all(|letter| !letter.is_whitespace() && !letter.is_control() && !"*>".contains(letter))
+    };
+    if subject.split('.').all(is_token) {
+        return Ok(());
+    }
+    Err(format!(
+        "`{}` is no subject: tokens with dots between them, without spaces, `*` and `>`",
+        subject.escape_debug()
+    ))
+}
+
+/// User and password of the first URL that has them, which the client does not look at by itself.
+fn credentials(servers: &[ServerAddr]) -> ConnectOptions {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let user = servers.iter().find_map(|server| Some((server.username()?, server.password()?)));
+    match user {
+        Some((user, password)) => ConnectOptions::with_user_and_password(decoded(user), decoded(password)),
+        None => ConnectOptions::new(),
+    }
+}
+
+/// Why no connection was made, and what to do.
+fn unreachable(error: &async_nats::ConnectError) -> String {
+    use async_nats::ConnectErrorKind as Kind;
+    let hint = match error.kind() {
+        Kind::Authentication | Kind::AuthorizationViolation => "; are user and password in its URL right?",
+        Kind::ServerParse => "; give nats://host:4222",
+        _ => "; is it running, and can it be reached from here?",
+    };
+    format!("{error}{hint}")
+}
+
+/// It may be the server's fault, and the event may have arrived.
+fn is_in_doubt(kind: PublishErrorKind) -> bool {
+    matches!(
+        kind,
+        PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe | PublishErrorKind::StreamNotFound
+    )
+}
+
+/// What an error means for the event it is about; `down`: why the server does not answer, if it does not.
+fn classify(error: &PublishError, down: Option<&str>) -> Delivery {
+    match (error.kind(), down) {
+        (kind, Some(down)) if is_in_doubt(kind) => Delivery::down(down),
+        (PublishErrorKind::MaxPayloadExceeded, _) => {
+            Delivery::reject(format!("{error}; the server's `max_payload` says how much it takes"))
+        }
+        (PublishErrorKind::StreamNotFound, _) => {
+            Delivery::retry("no stream has its subject: add the subject to the stream")
+        }
+        _ => Delivery::retry(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::json_line::tests::claimed;
+
+    #[test]
+    fn an_error_stops_the_sink_or_the_event() {
+        use PublishErrorKind as Kind;
+        let of = |kind, down| classify(&PublishError::new(kind), down);
+        for kind in [Kind::TimedOut, Kind::BrokenPipe, Kind::StreamNotFound] {
+            assert!(
+                matches!(of(kind, Some("gone")), Delivery::Down { error } if error == "gone"),
+                "{kind:?}"
+            );
+            assert!(matches!(of(kind, None), Delivery::Retry { .. }), "{kind:?}");
+        }
+        for kind in [Kind::Other, Kind::MaxAckPending, Kind::WrongLastSequence] {
+            assert!(matches!(of(kind, Some("gone")), Delivery::Retry { .. }), "{kind:?}");
+        }
+        assert!(matches!(of(Kind::MaxPayloadExceeded, None), Delivery::Reject { .. }));
+    }
+
+    #[test]
+    fn what_can_never_be_published_is_refused_with_a_reason() {
+        let config = NatsConfig { subject: "a.{key}".parse().unwrap(), ..NatsConfig::new("nats://h", "s") };
+        let refused = |event: &Claimed| Message::new(&config, event).err().unwrap_or_default();
+        for key in ["a b", "*", "a.>", "", "a..b", "a\tb"] {
+            assert!(refused(&claimed(1, Some(key), b"x")).contains("is no subject"), "{key:?}");
+        }
+        let mut event = claimed(1, Some("k.l"), b"x");
+        assert_eq!(refused(&event), "");
+        event.event.headers.insert("Nats-Msg-Id".to_owned(), "another".to_owned());
+        assert_eq!(refused(&event), "its header `Nats-Msg-Id` has a name that the server reads as its own");
+    }
+
+    #[test]
+    fn a_password_is_shown_nowhere() {
+        let sink = Nats::new(NatsConfig::new("nats://user:s3cret@localhost:1", "s"));
+        assert!(!format!("{sink:?}").contains("s3cret"), "{sink:?}");
+    }
+}

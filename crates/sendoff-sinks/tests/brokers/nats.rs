@@ -1,0 +1,265 @@
+//! NATS JetStream, read back over its plain protocol.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use libtest_mimic::Trial;
+use sendoff::testkit::{Received, SinkHarness, claimed};
+use sendoff::{Delivery, Sink};
+use sendoff_sinks::{NatsConfig, NatsStream};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::broker::{self, Broker, free_port, program};
+use crate::trial;
+
+const SERVER: &str = "SENDOFF_TEST_NATS";
+const STREAM: &str = "suite";
+
+pub(crate) fn is_missing() -> bool {
+    broker::is_missing("nats", &[SERVER])
+}
+
+/// A server of its own, with one stream.
+pub(crate) struct Nats {
+    broker: Broker,
+    port: u16,
+    _directory: TempDir,
+}
+
+impl Nats {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    async fn start_with(options: &'static [&'static str]) -> Self {
+        loop {
+            let directory = tempfile::tempdir().unwrap();
+            let port = free_port();
+            let path = directory.path().to_owned();
+            let broker = Broker::new(move || {
+                let mut command = Command::new(program(SERVER));
+                command
+                    .args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"])
+                    .arg(&path)
+                    .args(options);
+                command
+            });
+            let nats = Self { broker, port, _directory: directory };
+            nats.broker.start();
+            if nats.until_ready().await {
+                return nats;
+            }
+        }
+    }
+
+    /// False: somebody else was faster to take its port.
+    async fn until_ready(&self) -> bool {
+        let began = Instant::now();
+        while Plain::connect(self.port).is_none() {
+            if self.broker.has_ended() {
+                return false;
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "it does not answer");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        true
+    }
+
+    fn config(&self) -> NatsConfig {
+        NatsConfig {
+            stream: NatsStream { name: STREAM.to_owned(), create_for: vec!["suite.>".to_owned()] },
+            timeout: Duration::from_secs(1),
+            ..NatsConfig::new(format!("nats://127.0.0.1:{}", self.port), STREAM)
+        }
+    }
+}
+
+impl SinkHarness for Nats {
+    fn sink(&self) -> Arc<dyn Sink> {
+        Arc::new(sendoff_sinks::Nats::new(self.config()))
+    }
+
+    async fn received(&self) -> Vec<Received> {
+        let mut plain = Plain::connect(self.port).expect("it runs");
+        let info = plain.ask(&[(format!("$JS.API.STREAM.INFO.{STREAM}"), json!({}))]).remove(0);
+        let state = &info["state"];
+        let numbers = state["first_seq"].as_u64().unwrap_or(1)..=state["last_seq"].as_u64().unwrap_or(0);
+        let asked: Vec<_> = numbers
+            .map(|number| (format!("$JS.API.STREAM.MSG.GET.{STREAM}"), json!({ "seq": number })))
+            .collect();
+        plain.ask(&asked).iter().map(received).collect()
+    }
+
+    async fn kill(&self) {
+        self.broker.kill();
+    }
+
+    async fn restart(&self) {
+        self.broker.start();
+        assert!(self.until_ready().await, "it ended when it was started again");
+    }
+
+    async fn freeze(&self, frozen: bool) {
+        self.broker.hold(frozen);
+    }
+}
+
+/// A stored message, as the server shows it.
+fn received(answer: &Value) -> Received {
+    let message = &answer["message"];
+    let bytes = |name: &str| STANDARD.decode(message[name].as_str().unwrap_or_default()).unwrap();
+    let text = String::from_utf8(bytes("hdrs")).unwrap();
+    let lines = text.lines().filter_map(|line| line.split_once(": "));
+    let headers: BTreeMap<String, String> =
+        lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    assert_eq!(headers["Nats-Msg-Id"], headers["ce-id"]);
+    Received {
+        id: headers["ce-id"].clone(),
+        key: headers.get("ce-partitionkey").map(|key| decoded(key)),
+        payload: bytes("data"),
+        headers,
+    }
+}
+
+/// With %XX undone.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        if *first == b'%' {
+            bytes.push(u8::from_str_radix(std::str::from_utf8(&tail[..2]).unwrap(), 16).unwrap());
+            rest = &tail[2..];
+        } else {
+            bytes.push(*first);
+            rest = tail;
+        }
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+/// The protocol as it is written down, without any client's code.
+struct Plain {
+    reader: BufReader<TcpStream>,
+}
+
+impl Plain {
+    fn connect(port: u16) -> Option<Self> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut plain = Self { reader: BufReader::new(stream) };
+        plain.line()?.strip_prefix("INFO ")?;
+        plain.write(b"CONNECT {\"verbose\":false}\r\nSUB answers 1\r\nPING\r\n");
+        // A server that wants a password is there as well.
+        let answer = plain.line()?;
+        (answer == "PONG" || answer.starts_with("-ERR 'Authorization")).then_some(plain)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.reader.get_mut().write_all(bytes).unwrap();
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        Some(line.trim_end().to_owned())
+    }
+
+    /// Answers come in the order of what was asked; a few hundred at a time, so that neither side waits for the other to read.
+    fn ask(&mut self, requests: &[(String, Value)]) -> Vec<Value> {
+        let mut answers = Vec::with_capacity(requests.len());
+        for some in requests.chunks(200) {
+            for (subject, body) in some {
+                let body = body.to_string();
+                self.write(format!("PUB {subject} answers {}\r\n{body}\r\n", body.len()).as_bytes());
+            }
+            for _ in some {
+                answers.push(self.answer());
+            }
+        }
+        answers
+    }
+
+    fn answer(&mut self) -> Value {
+        loop {
+            let line = self.line().expect("an answer");
+            if line == "PING" {
+                self.write(b"PONG\r\n");
+            }
+            let Some(head) = line.strip_prefix("MSG ") else { continue };
+            let length: usize = head.rsplit(' ').next().unwrap().parse().unwrap();
+            let mut body = vec![0; length + 2];
+            self.reader.read_exact(&mut body).unwrap();
+            return serde_json::from_slice(&body[..length]).unwrap();
+        }
+    }
+}
+
+pub(crate) fn trials() -> Vec<Trial> {
+    macro_rules! cases {
+        ($($case:ident),* $(,)?) => {
+            vec![$(trial(format!("nats::{}", stringify!($case)), is_missing(), $case)),*]
+        };
+    }
+    cases![
+        a_stream_that_is_not_there_is_named,
+        a_subject_of_no_stream_is_the_events,
+        a_payload_that_is_too_large_is_rejected_alone,
+        a_wrong_password_is_said_and_not_shown,
+    ]
+}
+
+async fn a_stream_that_is_not_there_is_named() {
+    let nats = Nats::start().await;
+    let sink = sendoff_sinks::Nats::new(NatsConfig::new(nats.config().url, "orders"));
+    let error = sink.check().await.unwrap_err().to_string();
+    assert!(error.contains("there is no stream `orders`") && error.contains("create it"), "{error}");
+    let deliveries = sink.publish(&[claimed(1, None, "x")]).await;
+    assert!(matches!(&deliveries[0], Delivery::Down { error } if error.contains("orders")), "{deliveries:?}");
+}
+
+async fn a_subject_of_no_stream_is_the_events() {
+    let nats = Nats::start().await;
+    let config = NatsConfig { subject: "elsewhere.{topic}".parse().unwrap(), ..nats.config() };
+    let deliveries = sendoff_sinks::Nats::new(config).publish(&[claimed(1, None, "x")]).await;
+    assert!(
+        matches!(&deliveries[0], Delivery::Retry { error, .. } if error.contains("no stream has its subject")),
+        "{deliveries:?}"
+    );
+}
+
+/// A server takes a megabyte, if nobody has told it otherwise.
+async fn a_payload_that_is_too_large_is_rejected_alone() {
+    let nats = Nats::start().await;
+    let sink = nats.sink();
+    let events = [claimed(1, None, "x"), claimed(2, None, vec![0; 2_000_000]), claimed(3, None, "y")];
+    let deliveries = sink.publish(&events).await;
+    assert!(
+        matches!(&deliveries[1], Delivery::Reject { error } if error.contains("max_payload")),
+        "{deliveries:?}"
+    );
+    assert_eq!((&deliveries[0], &deliveries[2]), (&Delivery::Delivered, &Delivery::Delivered));
+    assert_eq!(nats.received().await.len(), 2);
+}
+
+async fn a_wrong_password_is_said_and_not_shown() {
+    let nats = Nats::start_with(&["--user", "user", "--pass", "r:ght"]).await;
+    for (user, is_right) in [("", false), ("user:wr0ng@", false), ("user:r%3Aght@", true)] {
+        let url = format!("nats://{user}127.0.0.1:{}", nats.port);
+        let sink = sendoff_sinks::Nats::new(NatsConfig { url, ..nats.config() });
+        let checked = sink.check().await;
+        assert_eq!(checked.is_ok(), is_right, "{checked:?}");
+        if let Err(error) = checked {
+            let error = error.to_string();
+            assert!(error.contains("user and password") && !error.contains("wr0ng"), "{error}");
+        }
+        let deliveries = sink.publish(&[claimed(1, None, "x")]).await;
+        assert_eq!(deliveries[0] == Delivery::Delivered, is_right, "{deliveries:?}");
+    }
+}
