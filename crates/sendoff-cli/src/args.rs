@@ -149,15 +149,6 @@ pub(crate) enum Measure {
     Insert,
 }
 
-/// Where benchmarked events go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BenchSink {
-    /// Nowhere: what the relay itself costs
-    Null,
-    /// A file of JSON lines
-    File,
-}
-
 /// `sendoff bench`
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
@@ -182,9 +173,9 @@ pub(crate) struct BenchArgs {
     /// So many different keys
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keys: u32,
-    /// Where the events go
-    #[arg(long, value_enum, default_value_t = BenchSink::Null)]
-    pub(crate) sink: BenchSink,
+    /// Where the events go: `file:`, a temporary one, or any sink's URL
+    #[arg(long, value_name = "URL", default_value = "null:")]
+    pub(crate) sink: String,
     /// Each side is measured so often, in turn with the others
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) rounds: u16,

@@ -5,6 +5,7 @@ mod bench;
 mod demo;
 mod run;
 mod site;
+mod wire;
 
 use std::process::ExitCode;
 

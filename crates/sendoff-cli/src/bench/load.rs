@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use async_trait::async_trait;
-use sendoff::outbox::Claimed;
-use sendoff::{Capabilities, Delivery, NewEvent, Sink, SinkError};
+use sendoff::outbox::{Claimed, Token, WorkerId};
+use sendoff::{Attempts, Capabilities, DEFAULT_TARGET, Delivery, Event, EventId, NewEvent, Sink, SinkError};
 use tokio::sync::Notify;
 
 use crate::args::BenchArgs;
@@ -38,6 +37,26 @@ impl Load {
         NewEvent::new("bench").key(format!("key-{key}")).payload(format!("{head}{filler}\"}}"))
     }
 
+    /// The event with this number as a worker would hand it out, each of a key of its own.
+    pub(crate) fn claimed(&self, number: u64) -> Claimed {
+        let new = self.event(number);
+        let event = Event {
+            event_id: EventId::generate(),
+            position: i64::try_from(number).unwrap_or(i64::MAX),
+            target: DEFAULT_TARGET.to_owned(),
+            lane: 0,
+            topic: new.topic,
+            key: Some(format!("key-{number}")),
+            payload: new.payload,
+            content_type: new.content_type,
+            headers: new.headers,
+            created_at: SystemTime::now().into(),
+            attempts: Attempts::default(),
+        };
+        let token = Token { worker: WorkerId::generate(), lane: 0, epoch: 1 };
+        Claimed { event, token, deadline: tokio::time::Instant::now() }
+    }
+
     /// Writes events from this number on.
     pub(crate) async fn fill(&self, site: &Site, events: u64) -> Result<()> {
         let outbox = site.outbox()?;
@@ -64,7 +83,7 @@ pub(crate) fn now_micros() -> u64 {
 
 /// A sink that counts, and hands on to another.
 pub(crate) struct Checked {
-    sink: Box<dyn Sink>,
+    sink: Arc<dyn Sink>,
     seen: Mutex<Seen>,
     events: u64,
     pub(crate) complete: Notify,
@@ -87,7 +106,7 @@ impl fmt::Debug for Checked {
 }
 
 impl Checked {
-    pub(crate) fn new(sink: Box<dyn Sink>, events: u64) -> Self {
+    pub(crate) fn new(sink: Arc<dyn Sink>, events: u64) -> Self {
         let at = vec![0; usize::try_from(events).unwrap_or(usize::MAX)];
         let seen = Mutex::new(Seen { at, ..Seen::default() });
         Self { sink, seen, events, complete: Notify::new() }

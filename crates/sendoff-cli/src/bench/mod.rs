@@ -10,17 +10,19 @@ mod report;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
-use sendoff::outbox::{LANES, Store};
-use sendoff::{DEFAULT_TARGET, Sink};
+use anyhow::{Context as _, Result, anyhow};
+use sendoff::outbox::{Claimed, LANES, Store};
+use sendoff::{DEFAULT_TARGET, Delivery, Sink};
 use sendoff_relay::{Relay, TargetConfig};
 use sendoff_sinks::{File, FileConfig, Null};
 use sqlx::PgPool;
+use tokio::task::JoinSet;
 
 use self::load::{Checked, Load};
 use self::report::{Report, median};
-use crate::args::{BenchArgs, BenchSink, Measure};
+use crate::args::{BenchArgs, Measure};
 use crate::site::{Host, Site};
+use crate::wire;
 
 pub(crate) use latency::produce;
 
@@ -113,22 +115,39 @@ impl Bench<'_> {
         Relay::new(Arc::clone(&self.store)).target(config, Arc::clone(sink) as Arc<dyn Sink>)
     }
 
-    fn sink(&self, directory: &std::path::Path) -> Box<dyn Sink> {
-        match self.args.sink {
-            BenchSink::Null => Box::new(Null),
-            BenchSink::File => Box::new(File::new(FileConfig::new(directory.join("events.jsonl")))),
+    fn sink(&self, directory: &std::path::Path) -> Result<Arc<dyn Sink>> {
+        match self.args.sink.as_str() {
+            "file:" => Ok(Arc::new(File::new(FileConfig::new(directory.join("events.jsonl"))))),
+            url => wire::sink(url),
         }
     }
 
+    /// Whether the sink takes time of its own.
+    fn has_sink(&self) -> bool {
+        self.args.sink != "null:"
+    }
+
     /// Runs the relay until all has come, `beside` it whatever the measurement does. The time begins when the workers have shared the lanes.
-    #[allow(clippy::cast_precision_loss)]
     async fn relayed(
         &self,
         events: u64,
         beside: impl Future<Output = Result<()>>,
     ) -> Result<(Run, Arc<Checked>)> {
         let directory = tempfile::tempdir().context("a temporary directory")?;
-        let sink = Arc::new(Checked::new(self.sink(directory.path()), events));
+        let sink = self.sink(directory.path())?;
+        sink.check().await?;
+        self.relayed_to(sink, events, beside).await
+    }
+
+    /// The same, to this sink.
+    #[allow(clippy::cast_precision_loss)]
+    async fn relayed_to(
+        &self,
+        sink: Arc<dyn Sink>,
+        events: u64,
+        beside: impl Future<Output = Result<()>>,
+    ) -> Result<(Run, Arc<Checked>)> {
+        let sink = Arc::new(Checked::new(sink, events));
         let relay = self.relay(&sink);
         let handle = relay.handle();
         let _listening = match self.args.announce {
@@ -160,11 +179,18 @@ impl Bench<'_> {
     async fn drain(&self) -> Result<Report> {
         let events = self.events(100_000);
         let (mut runs, mut floors, mut small, mut equal) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut alone, mut nulls) = (Vec::new(), Vec::new());
         let args = self.args;
         for _ in 0..args.rounds {
             self.load.fill(&self.site, events).await?;
             self.vacuum().await?;
             runs.push(self.relayed(events, async { Ok(()) }).await?.0);
+            if self.has_sink() {
+                alone.push(self.sink_alone(events).await?);
+                self.load.fill(&self.site, events).await?;
+                self.vacuum().await?;
+                nulls.push(self.relayed_to(Arc::new(Null), events, async { Ok(()) }).await?.0.rate);
+            }
             self.load.fill(&self.site, events).await?;
             self.vacuum().await?;
             floors.push(floor::drain(&self.store, events, args.workers, args.batch).await?);
@@ -181,11 +207,43 @@ impl Bench<'_> {
             ratio_floor: ratio(&floors),
             ratio_adr003: ratio(&small),
             ratio_adr003_equal_batch: ratio(&equal),
+            ratio_sink: ratio(&alone),
+            ratio_null: ratio(&nulls),
+            sink_events_per_s: median(alone),
+            null_events_per_s: median(nulls),
             floor_events_per_s: median(floors),
             adr003_events_per_s: median(small),
             adr003_equal_batch_events_per_s: median(equal),
             ..summary(events, &runs)
         })
+    }
+
+    /// The sink by itself: the same client, the same batches, no database.
+    #[allow(clippy::cast_precision_loss)]
+    async fn sink_alone(&self, events: u64) -> Result<f64> {
+        let directory = tempfile::tempdir().context("a temporary directory")?;
+        let sink = self.sink(directory.path())?;
+        sink.check().await?;
+        let batch = sink.capabilities().events.min(self.args.batch as usize);
+        let calls = usize::from(self.args.workers) * TargetConfig::default().concurrency;
+        let all: Vec<Claimed> = (0..events).map(|number| self.load.claimed(number)).collect();
+        let started = Instant::now();
+        let mut under_way = JoinSet::new();
+        for wave in all.chunks(batch) {
+            while under_way.len() >= calls {
+                under_way.join_next().await.context("a call")???;
+            }
+            let (sink, wave) = (Arc::clone(&sink), wave.to_vec());
+            under_way.spawn(async move {
+                let deliveries = sink.publish(&wave).await;
+                let failed = deliveries.iter().find(|delivery| **delivery != Delivery::Delivered);
+                failed.map_or(Ok(()), |failed| Err(anyhow!("the sink by itself: {failed:?}")))
+            });
+        }
+        while let Some(ended) = under_way.join_next().await {
+            ended??;
+        }
+        Ok(events as f64 / started.elapsed().as_secs_f64())
     }
 
     async fn steady(&self) -> Result<Report> {

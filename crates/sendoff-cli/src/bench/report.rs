@@ -18,6 +18,12 @@ pub(crate) struct Report {
     pub(crate) ratio_floor: Option<f64>,
     pub(crate) ratio_adr003: Option<f64>,
     pub(crate) ratio_adr003_equal_batch: Option<f64>,
+    /// The sink by itself, with the same client and no database.
+    pub(crate) sink_events_per_s: Option<f64>,
+    /// The relay to nowhere.
+    pub(crate) null_events_per_s: Option<f64>,
+    pub(crate) ratio_sink: Option<f64>,
+    pub(crate) ratio_null: Option<f64>,
     pub(crate) lost: u64,
     pub(crate) duplicated: u64,
     pub(crate) out_of_order: u64,
@@ -45,6 +51,8 @@ impl Report {
             ("bare statements of the store", self.floor_events_per_s, self.ratio_floor),
             ("SKIP LOCKED and status, batch 100", self.adr003_events_per_s, self.ratio_adr003),
             ("… with the same batch", self.adr003_equal_batch_events_per_s, self.ratio_adr003_equal_batch),
+            ("the sink by itself", self.sink_events_per_s, self.ratio_sink),
+            ("the relay to nowhere", self.null_events_per_s, self.ratio_null),
         ];
         for (name, other, ratio) in others {
             if let Some(other) = other {
