@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use sendoff::Sink;
 use sendoff_sinks::{File, FileConfig, Null, Stdout};
 
@@ -45,8 +45,9 @@ fn nats(url: &str) -> Result<Arc<dyn Sink>> {
     }
     let mut config = sendoff_sinks::NatsConfig::new(format!("nats://{server}"), stream);
     if !query.is_empty() {
-        let subjects =
-            query.strip_prefix("create=").context("a NATS sink has only ?create=SUBJECT,SUBJECT")?;
+        let Some(subjects) = query.strip_prefix("create=") else {
+            bail!("a NATS sink has only ?create=SUBJECT,SUBJECT");
+        };
         config.stream.create_for = subjects.split(',').map(str::to_owned).collect();
     }
     Ok(Arc::new(sendoff_sinks::Nats::new(config)))

@@ -172,7 +172,7 @@ impl Nats {
             .unwrap_or_else(|_| Err("it does not answer".to_owned()))
     }
 
-    /// Sends the messages one after the other and waits for their acknowledgements together.
+    /// Sends the messages, and waits for their acknowledgements.
     async fn send(&self, messages: Vec<Message>) -> Vec<Result<(), PublishError>> {
         let connected = match self.connect().await {
             Ok(connected) if connected.client.connection_state() == State::Connected => connected,
@@ -184,11 +184,12 @@ impl Nats {
                     .collect();
             }
         };
-        let mut sent = Vec::with_capacity(messages.len());
-        for message in messages {
-            sent.push(connected.context.send_publish(message.subject, message.publish).await);
-        }
-        join_all(sent.into_iter().map(|sent| async move { sent?.await.map(|_| ()) })).await
+        // Each is waited for while the others are sent: the client lets only so many be on their way, in all calls together.
+        let context = &connected.context;
+        let sent = messages.into_iter().map(|message| async move {
+            context.send_publish(message.subject, message.publish).await?.await.map(|_| ())
+        });
+        join_all(sent).await
     }
 }
 

@@ -212,6 +212,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_subject_of_no_stream_is_the_events,
         a_payload_that_is_too_large_is_rejected_alone,
         a_wrong_password_is_said_and_not_shown,
+        many_calls_at_once_do_not_wait_for_each_other,
     ]
 }
 
@@ -261,5 +262,29 @@ async fn a_wrong_password_is_said_and_not_shown() {
         }
         let deliveries = sink.publish(&[claimed(1, None, "x")]).await;
         assert_eq!(deliveries[0] == Delivery::Delivered, is_right, "{deliveries:?}");
+    }
+}
+
+/// More than the client lets be on their way: none of them may hold what another one needs.
+async fn many_calls_at_once_do_not_wait_for_each_other() {
+    let nats = Nats::start().await;
+    let sink = nats.sink();
+    let calls: Vec<_> = (0..20)
+        .map(|_| {
+            let sink = Arc::clone(&sink);
+            tokio::spawn(async move {
+                let events: Vec<_> = (0..500).map(|number| claimed(number, None, "x")).collect();
+                sink.publish(&events).await
+            })
+        })
+        .collect();
+    for call in calls {
+        let deliveries =
+            tokio::time::timeout(Duration::from_secs(60), call).await.expect("no call is stuck").unwrap();
+        assert!(
+            deliveries.iter().all(|delivery| *delivery == Delivery::Delivered),
+            "{:?}",
+            deliveries.first()
+        );
     }
 }
