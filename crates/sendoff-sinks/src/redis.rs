@@ -32,8 +32,8 @@ pub struct RedisConfig {
     pub stream: Template,
     /// A stream is cut to about so many entries; none: it grows.
     pub max_length: Option<u64>,
-    /// An event id that was added within this time is not added again. It costs a trip and a key for each event; two relays that publish the same event at the same
-    /// moment may still both add it. None: consumers tell by the id.
+    /// An event id that was added within this time is not added again. It costs two trips a call and a key for each event; two relays that publish the same event at the
+    /// same moment may still both add it, and so may one that is killed between the two. None: consumers tell by the id.
     pub dedupe: Option<Duration>,
     /// A server that has not answered by then is taken to be down, if it does not answer a ping either.
     pub timeout: Duration,
@@ -147,33 +147,29 @@ impl Redis {
         let known = self.known(&mut connection, &events).await?;
         let mut pipeline = Pipeline::with_capacity(entries.len());
         pipeline.ignore_errors();
-        for (index, (event, entry)) in entries.iter().enumerate() {
-            if !known.contains(&index) {
-                self.append(&mut pipeline, event, entry);
-            }
+        for (_, entry) in entries.iter().enumerate().filter(|(index, _)| !known.contains(index)) {
+            self.append(&mut pipeline, &entry.1);
         }
-        let mut answers = match known.len() == entries.len() {
-            true => Vec::new().into_iter(),
-            false => {
-                pipeline.query_async::<Vec<Result<Value, RedisError>>>(&mut connection).await?.into_iter()
-            }
-        };
+        if known.len() == entries.len() {
+            return Ok(vec![Delivery::Delivered; entries.len()]);
+        }
+        let answers: Vec<Result<Value, RedisError>> = pipeline.query_async(&mut connection).await?;
+        let mut answers = answers.into_iter();
         let mut deliveries = Vec::with_capacity(entries.len());
         for index in 0..entries.len() {
-            deliveries.push(if known.contains(&index) {
-                Delivery::Delivered
-            } else {
-                self.answer(&mut answers)
+            deliveries.push(match known.contains(&index) {
+                true => Delivery::Delivered,
+                false => answers.next().map_or_else(unanswered, |answer| match answer {
+                    Ok(_) => Delivery::Delivered,
+                    Err(error) => classify(&error),
+                }),
             });
         }
+        self.mark(&mut connection, &events, &deliveries).await;
         Ok(deliveries)
     }
 
-    /// Together with its marker, where that is wanted: neither is there without the other.
-    fn append(&self, pipeline: &mut Pipeline, event: &Claimed, entry: &Entry) {
-        if self.config.dedupe.is_some() {
-            pipeline.cmd("MULTI");
-        }
+    fn append(&self, pipeline: &mut Pipeline, entry: &Entry) {
         let add = pipeline.cmd("XADD").arg(&entry.stream);
         if let Some(length) = self.config.max_length {
             add.arg("MAXLEN").arg("~").arg(length);
@@ -182,36 +178,26 @@ impl Redis {
         for (name, value) in &entry.fields {
             add.arg(name).arg(value.as_slice());
         }
-        if let Some(window) = self.config.dedupe {
-            let millis = u64::try_from(window.as_millis()).unwrap_or(u64::MAX).max(1);
-            pipeline.cmd("SET").arg(marker(event)).arg(1).arg("PX").arg(millis);
-            pipeline.cmd("EXEC");
-        }
     }
 
-    /// The answers to one entry.
-    fn answer(&self, answers: &mut impl Iterator<Item = Result<Value, RedisError>>) -> Delivery {
-        let missing = || Err((ErrorKind::Parse, "an answer is missing").into());
-        if self.config.dedupe.is_none() {
-            return answers
-                .next()
-                .unwrap_or_else(missing)
-                .map_or_else(|error| classify(&error), |_| Delivery::Delivered);
+    /// Writes down what was added, and only when it was: an event that was marked and not added would be left out for ever. One that was added and not marked may
+    /// be added again, no more.
+    async fn mark(
+        &self,
+        connection: &mut MultiplexedConnection,
+        events: &[&Claimed],
+        deliveries: &[Delivery],
+    ) {
+        let Some(window) = self.config.dedupe else { return };
+        let millis = u64::try_from(window.as_millis()).unwrap_or(u64::MAX).max(1);
+        let mut pipeline = Pipeline::with_capacity(events.len());
+        for (event, _) in
+            events.iter().zip(deliveries).filter(|(_, delivery)| **delivery == Delivery::Delivered)
+        {
+            pipeline.cmd("SET").arg(marker(event)).arg(1).arg("PX").arg(millis).ignore();
         }
-        // MULTI, then what it was told to do later, then what became of that.
-        let queued: Vec<Result<Value, RedisError>> = answers.take(4).collect();
-        if let Some(Err(error)) = queued.iter().take(3).find(|answer| answer.is_err()) {
-            return classify(error);
-        }
-        match queued.into_iter().nth(3).unwrap_or_else(missing) {
-            Err(error) => classify(&error),
-            Ok(Value::Array(done)) => match done.into_iter().next().map(Value::extract_error) {
-                Some(Ok(_)) => Delivery::Delivered,
-                Some(Err(error)) => classify(&error),
-                None => Delivery::retry("the server did not say what became of it"),
-            },
-            Ok(_) => Delivery::retry("the server did not say what became of it"),
-        }
+        // Nothing is lost with it, and a connection that is gone shows itself with the next call.
+        let _ = pipeline.query_async::<()>(connection).await;
     }
 
     /// What a failed trip means for the events of it.
@@ -246,11 +232,10 @@ impl Sink for Redis {
             Err(error) => vec![self.failed(&error).await; good.len()],
         }
         .into_iter();
-        let missing = || Delivery::retry("the server did not say what became of it");
         entries
             .into_iter()
             .map(|entry| match entry {
-                Ok(_) => answers.next().unwrap_or_else(missing),
+                Ok(_) => answers.next().unwrap_or_else(unanswered),
                 Err(reason) => Delivery::reject(reason),
             })
             .collect()
@@ -298,6 +283,10 @@ impl Entry {
         fields.push((PAYLOAD.to_owned(), envelope.body.into_owned()));
         Ok(Self { stream, fields })
     }
+}
+
+fn unanswered() -> Delivery {
+    Delivery::retry("the server did not say what became of it")
 }
 
 fn marker(event: &Claimed) -> String {

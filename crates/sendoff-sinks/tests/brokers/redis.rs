@@ -227,12 +227,12 @@ async fn a_key_that_is_no_stream_is_the_events() {
     for dedupe in [None, Some(WINDOW)] {
         let redis = Redis::start(dedupe).await;
         redis.cli(&["SET", STREAM, "a text"]).unwrap();
-        let delivery = publish(&*redis.sink(), 1).await.remove(0);
-        assert!(
-            matches!(&delivery, Delivery::Retry { error, .. } if error.contains("WRONGTYPE")),
-            "{delivery:?}"
-        );
+        let (sink, event) = (redis.sink(), sendoff::testkit::claimed(1, None, "x"));
+        let delivery = sink.publish(std::slice::from_ref(&event)).await.remove(0);
+        let is_retry = matches!(&delivery, Delivery::Retry { error, .. } if error.contains("WRONGTYPE"));
+        assert!(is_retry, "{delivery:?}");
         redis.cli(&["DEL", STREAM]).unwrap();
-        assert_eq!(publish(&*redis.sink(), 1).await, [Delivery::Delivered], "it was not taken for delivered");
+        assert_eq!(sink.publish(&[event]).await, [Delivery::Delivered]);
+        assert_eq!(redis.received().await.len(), 1, "it was taken for one that had been added");
     }
 }
