@@ -55,28 +55,15 @@ pub fn json_line(claimed: &Claimed) -> Vec<u8> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(crate) mod tests {
-    use sendoff::outbox::{Token, WorkerId};
-    use sendoff::{Attempts, Event, Headers};
-
     use super::*;
 
-    /// An event as a worker hands it out.
+    /// The suite's event, of another topic and without a content type.
     pub(crate) fn claimed(position: i64, key: Option<&str>, payload: &[u8]) -> Claimed {
-        let event = Event {
-            event_id: EventId::generate(),
-            position,
-            target: "default".to_owned(),
-            lane: 3,
-            topic: "orders".to_owned(),
-            key: key.map(str::to_owned),
-            payload: payload.to_vec(),
-            content_type: None,
-            headers: Headers::new(),
-            created_at: std::time::SystemTime::now().into(),
-            attempts: Attempts::default(),
-        };
-        let token = Token { worker: WorkerId::generate(), lane: 3, epoch: 7 };
-        Claimed { event, token, deadline: tokio::time::Instant::now() }
+        let mut claimed = sendoff::testkit::claimed(position, key, payload);
+        "orders".clone_into(&mut claimed.event.topic);
+        "default".clone_into(&mut claimed.event.target);
+        claimed.event.content_type = None;
+        claimed
     }
 
     fn value(claimed: &Claimed) -> serde_json::Value {

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -24,8 +25,21 @@ impl Broker {
     }
 
     /// It has ended already, if it has.
-    pub(crate) fn has_ended(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.child.lock().unwrap().as_mut().is_none_or(|child| child.try_wait().unwrap().is_some())
+    }
+
+    /// Waits until it answers. False: it has ended, since somebody else was faster to take its port.
+    pub(crate) async fn until(&self, is_ready: impl Fn() -> bool) -> bool {
+        let began = Instant::now();
+        while !is_ready() {
+            if self.has_ended() {
+                return false;
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "it does not answer");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        true
     }
 
     pub(crate) fn kill(&self) {

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -59,17 +59,8 @@ impl Nats {
         }
     }
 
-    /// False: somebody else was faster to take its port.
     async fn until_ready(&self) -> bool {
-        let began = Instant::now();
-        while Plain::connect(self.port).is_none() {
-            if self.broker.has_ended() {
-                return false;
-            }
-            assert!(began.elapsed() < Duration::from_secs(20), "it does not answer");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        true
+        self.broker.until(|| Plain::connect(self.port).is_some()).await
     }
 
     fn config(&self) -> NatsConfig {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libtest_mimic::Trial;
 use sendoff::testkit::{Received, SinkHarness};
@@ -55,17 +55,9 @@ impl Redis {
         }
     }
 
-    /// False: somebody else was faster to take its port.
     async fn until_ready(&self) -> bool {
-        let began = Instant::now();
-        while !self.cli(&["PING"]).is_ok_and(|answer| answer.contains("PONG") || answer.contains("NOAUTH")) {
-            if self.broker.has_ended() {
-                return false;
-            }
-            assert!(began.elapsed() < Duration::from_secs(20), "it does not answer");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        true
+        let is_there = |answer: String| answer.contains("PONG") || answer.contains("NOAUTH");
+        self.broker.until(|| self.cli(&["PING"]).is_ok_and(is_there)).await
     }
 
     fn cli(&self, arguments: &[&str]) -> Result<String, String> {
