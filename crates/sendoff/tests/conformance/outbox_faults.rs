@@ -10,11 +10,13 @@ use sendoff::{DEFAULT_TARGET, NewEvent};
 use crate::harness::outbox::{Path, Sql, mysql, postgres, sqlite};
 use crate::outbox_torture::{Process, log_file, published, race, race_with_kills};
 use crate::outbox_worker::{Fate, Orders, command};
-use crate::servers::Server;
+use crate::servers::{Server, is_full_run};
 use crate::trial;
 
-/// As long as a race is to last.
-const RACE: Duration = Duration::from_secs(30);
+/// As long as a race is to last: in `cargo xtask test` long, beside a build short.
+fn race_time() -> Duration {
+    Duration::from_secs(if is_full_run() { 30 } else { 3 })
+}
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -26,7 +28,7 @@ pub(crate) fn trials() -> Vec<Trial> {
                 || async {
                     let store = $open.await;
                     let (url, names) = (store.url.clone(), store.names.clone());
-                    race($store, store, &url, &names, RACE).await;
+                    race($store, store, &url, &names, race_time()).await;
                 },
             ));
             trials.push(trial(
@@ -35,7 +37,7 @@ pub(crate) fn trials() -> Vec<Trial> {
                 || async {
                     let store = $open.await;
                     let (url, names) = (store.url.clone(), store.names.clone());
-                    race_with_kills($store, store, &url, &names, RACE).await;
+                    race_with_kills($store, store, &url, &names, race_time()).await;
                 },
             ));
             for fate in [Fate::Published, Fate::Retry, Fate::GiveUp, Fate::Release] {

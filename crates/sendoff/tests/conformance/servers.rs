@@ -71,6 +71,11 @@ impl Server {
     }
 }
 
+/// `cargo xtask test`, which says what must be there, and takes its time.
+pub(crate) fn is_full_run() -> bool {
+    std::env::var_os("SENDOFF_TEST_REQUIRE").is_some_and(|required| !required.is_empty())
+}
+
 /// Says what is passed over, past the test runner's capture.
 pub(crate) fn report_missing() {
     let skipped: Vec<&str> = Server::ALL

@@ -72,6 +72,10 @@ impl State {
         positions: &HashMap<Lane, Vec<i64>>,
     ) {
         let Some(horizon) = plan.horizon else { return };
+        // It began at floors that mean nothing any more: what it has not shown may well be there.
+        if plan.floor_resets != self.floor_resets {
+            return;
+        }
         // Put back while this was read, maybe below where it began.
         let put_back = std::mem::take(&mut self.recent.put_back);
         for number in plan.fetch.lanes.iter().map(|lane| lane.lane) {
@@ -98,13 +102,16 @@ impl State {
     /// were set back, and its floor means nothing any more.
     pub(super) fn found_horizon(&mut self, horizon: i64, began: Instant) {
         self.horizon = Some(horizon);
+        let mut is_reset = false;
         for lane in self.lanes.values_mut() {
             lane.gone = 0;
             if lane.floor > horizon && lane.since < began {
                 lane.floor = 0;
                 lane.reading = Reading::default();
+                is_reset = true;
             }
         }
+        self.floor_resets += u64::from(is_reset);
     }
 
     /// Rows deleted since the horizon was found.
@@ -133,6 +140,28 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outbox::{Leased, Token};
+
+    /// Or the lane would be taken to have nothing up to the new horizon, and what was written there would stay for ever.
+    #[test]
+    fn a_page_that_was_asked_for_before_the_floors_were_reset_shows_nothing() {
+        let now = Instant::now();
+        let later = now + std::time::Duration::from_secs(1);
+        let mut state = State::new(now);
+        let token = Token { lane: 3, epoch: 1, worker: crate::outbox::WorkerId::generate() };
+        let leased = Leased { token, floor: 3_000, crashes: 0, named: None };
+        state.add(&[leased], later + std::time::Duration::from_secs(60), now);
+        // The sequence was set back; the horizon is known, the floor not yet reset.
+        state.horizon = Some(50);
+        let plan = state.plan("default", 100, 1_000, 1 << 20, later).unwrap();
+        assert_eq!(plan.fetch.lanes[0].above, 3_000);
+        state.found_horizon(50, later);
+        state.note_reading(&plan, None, &HashMap::new());
+        let next = state.plan("default", 100, 1_000, 1 << 20, later).unwrap();
+        assert_eq!(next.fetch.lanes[0].above, 0, "events at or below 50 would never be read");
+        state.note_reading(&next, None, &HashMap::new());
+        assert_eq!(state.plan("default", 100, 1_000, 1 << 20, later).unwrap().fetch.lanes[0].above, 50);
+    }
 
     /// Or an empty lane, as it seems, would be taken to have nothing up to the horizon, and what its page left out would never be read.
     #[test]

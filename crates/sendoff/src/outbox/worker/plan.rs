@@ -19,6 +19,8 @@ pub(super) struct Plan {
     pub(super) tokens: HashMap<Lane, Token>,
     /// The horizon that was known before.
     pub(super) horizon: Option<i64>,
+    /// How often floors had been reset before.
+    pub(super) floor_resets: u64,
     /// So many may be handed out.
     pub(super) room: usize,
     /// Parked events are looked at as well.
@@ -131,7 +133,8 @@ impl State {
             self.parked_poll = now + PARKED_POLL;
         }
         let only_alone = self.pace == Pace::Emptying;
-        Some(Plan { fetch, tokens, horizon: self.horizon, room, parked, is_first, only_alone })
+        let (horizon, floor_resets) = (self.horizon, self.floor_resets);
+        Some(Plan { fetch, tokens, horizon, floor_resets, room, parked, is_first, only_alone })
     }
 }
 

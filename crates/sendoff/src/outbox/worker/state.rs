@@ -213,6 +213,8 @@ pub(super) struct State {
     pub(super) spread: Spread,
     /// No event can turn up at or below it any more.
     pub(super) horizon: Option<i64>,
+    /// So often floors were reset, since positions had been set back.
+    pub(super) floor_resets: u64,
     pub(super) parked_poll: Instant,
     /// The last plan was for all lanes; the next is for those that have to be read further, if there are any.
     pub(super) was_wide: bool,
@@ -233,6 +235,7 @@ impl State {
             rotation: 0,
             spread: Spread::default(),
             horizon: None,
+            floor_resets: 0,
             parked_poll: now,
             was_wide: false,
             fetching: false,
