@@ -66,6 +66,11 @@ pub trait ClaimHarness: Send + Sync + 'static {
 
     /// The database's ascending order puts NULL first.
     fn nulls_first(&self) -> bool;
+
+    /// Over so many rows a race goes. Fewer where the tests have to be quick: it shows less then.
+    fn race_rows(&self) -> i64 {
+        20_000
+    }
 }
 
 /// One promise, as a test that panics if it is broken.
@@ -124,5 +129,9 @@ impl<H: ClaimHarness> ClaimHarness for Floor<H> {
 
     fn nulls_first(&self) -> bool {
         self.0.nulls_first()
+    }
+
+    fn race_rows(&self) -> i64 {
+        self.0.race_rows()
     }
 }

@@ -44,8 +44,8 @@ fn main() -> ExitCode {
         return outbox_worker::run();
     }
     let mut arguments = Arguments::from_args();
-    // Most of a test's time is waiting for a server or a lease.
-    arguments.test_threads.get_or_insert(4);
+    // Most of a test's time is waiting for a server or a lease, and for a lease alone where there is no server.
+    arguments.test_threads.get_or_insert(if servers::is_full_run() { 4 } else { 12 });
     servers::report_missing();
     let mut trials = Vec::new();
     suite(&mut trials, "memory", None, || async { harness::memory::Memory::new() });

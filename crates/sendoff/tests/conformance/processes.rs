@@ -10,11 +10,10 @@ use sqlx::{MySqlPool, PgPool, SqlitePool};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::claimer::{Orders, Report, Work, command};
-use crate::servers::Server;
+use crate::servers::{Server, race_rows};
 use crate::{harness, trial};
 
 const PROCESSES: usize = 4;
-const ROWS: i64 = 20_000;
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -76,7 +75,7 @@ fn claimers(url: &str, shape: &Shape, batch: u32, floor: bool) -> Vec<tokio::pro
 }
 
 fn ready_rows() -> Vec<Vec<Value>> {
-    (1..=ROWS).map(|id| Shape::job(id, id)).collect()
+    (1..=race_rows()).map(|id| Shape::job(id, id)).collect()
 }
 
 fn verify(shape: &Shape, rows: &[Record], reports: Vec<Report>) {

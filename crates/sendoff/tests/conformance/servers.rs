@@ -76,6 +76,11 @@ pub(crate) fn is_full_run() -> bool {
     std::env::var_os("SENDOFF_TEST_REQUIRE").is_some_and(|required| !required.is_empty())
 }
 
+/// Over so many rows a race goes.
+pub(crate) fn race_rows() -> i64 {
+    if is_full_run() { 20_000 } else { 4_000 }
+}
+
 /// Says what is passed over, past the test runner's capture.
 pub(crate) fn report_missing() {
     let skipped: Vec<&str> = Server::ALL

@@ -239,4 +239,8 @@ impl ClaimHarness for TwoMethods {
     fn nulls_first(&self) -> bool {
         true
     }
+
+    fn race_rows(&self) -> i64 {
+        crate::servers::race_rows()
+    }
 }

@@ -119,11 +119,11 @@ async fn race<H: ClaimHarness>(harness: &H, rows: i64, claimers: usize, batch: u
 }
 
 pub(crate) async fn sixteen_claimers_take_batches_of_7<H: ClaimHarness>(harness: Arc<H>) {
-    race(&*harness, 20_000, 16, 7).await;
+    race(&*harness, harness.race_rows(), 16, 7).await;
 }
 
 pub(crate) async fn sixteen_claimers_take_batches_of_100<H: ClaimHarness>(harness: Arc<H>) {
-    race(&*harness, 20_000, 16, 100).await;
+    race(&*harness, harness.race_rows(), 16, 100).await;
 }
 
 pub(crate) async fn two_claimers_of_everything_share_nothing<H: ClaimHarness>(harness: Arc<H>) {

@@ -49,4 +49,8 @@ impl ClaimHarness for Memory {
     fn nulls_first(&self) -> bool {
         true
     }
+
+    fn race_rows(&self) -> i64 {
+        crate::servers::race_rows()
+    }
 }

@@ -23,6 +23,10 @@ macro_rules! sql_harness {
             fn nulls_first(&self) -> bool {
                 $nulls_first
             }
+
+            fn race_rows(&self) -> i64 {
+                crate::servers::race_rows()
+            }
         }
     };
 }
