@@ -118,6 +118,9 @@ pub(crate) struct DemoArgs {
     /// Worker processes
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(3..=32))]
     pub(crate) workers: u16,
+    /// Take the fence away, to see that the verdict notices: a worker that was frozen past its leases settles all the same
+    #[arg(long)]
+    pub(crate) without_fence: bool,
     /// Print the verdict as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -132,6 +135,10 @@ pub(crate) struct DemoWorkerArgs {
     pub(crate) names: String,
     #[arg(long)]
     pub(crate) journal: PathBuf,
+    #[arg(long)]
+    pub(crate) slow_one_of: u64,
+    #[arg(long)]
+    pub(crate) without_fence: bool,
     #[arg(long)]
     pub(crate) name: String,
 }

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use sendoff::outbox::Store;
+use sendoff::outbox::{Inspect, Store};
 use sendoff::stores::mysql::{MysqlDatabase, MysqlOutbox};
-use sendoff::stores::postgres::{Listening, PostgresDatabase, PostgresOutbox};
+use sendoff::stores::postgres::{Listening, Pooler, PostgresDatabase, PostgresOutbox};
 use sendoff::stores::sqlite::{SqliteDatabase, SqliteOutbox};
-use sendoff::stores::{Migration, Names};
+use sendoff::stores::{Migration, Names, SqlOutbox};
 use sendoff::{EventId, NewEvent, Outbox};
 use sendoff_relay::Bell;
-use sqlx::mysql::MySqlPoolOptions;
-use sqlx::postgres::PgPoolOptions;
+use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, MySqlPool, PgPool, SqlitePool};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, MySqlPool, PgPool, SqlitePool};
 
 /// How long a writer of SQLite waits for its turn.
 const SQLITE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
@@ -38,16 +38,16 @@ impl Site {
     /// Connects as a host does.
     pub(crate) async fn connect(url: &str, names: &str, connections: u32) -> Result<Self> {
         let host = match scheme(url)? {
-            Scheme::Postgres => Host::Postgres(
-                PgPoolOptions::new().max_connections(connections).connect(url).await.context("PostgreSQL")?,
-            ),
-            Scheme::Mysql => Host::Mysql(
-                MySqlPoolOptions::new()
-                    .max_connections(connections)
-                    .connect(url)
-                    .await
-                    .context("MariaDB/MySQL")?,
-            ),
+            Scheme::Postgres => {
+                let options: PgConnectOptions = url.parse().context("PostgreSQL")?;
+                knock(&options).await.context("PostgreSQL")?;
+                Host::Postgres(PgPoolOptions::new().max_connections(connections).connect_lazy_with(options))
+            }
+            Scheme::Mysql => {
+                let options: MySqlConnectOptions = url.parse().context("MariaDB/MySQL")?;
+                knock(&options).await.context("MariaDB/MySQL")?;
+                Host::Mysql(MySqlPoolOptions::new().max_connections(connections).connect_lazy_with(options))
+            }
             Scheme::Sqlite => {
                 let options: SqliteConnectOptions = url.parse().context("SQLite")?;
                 let options = options
@@ -100,6 +100,23 @@ impl Site {
             }
             Host::Mysql(_) => {
                 Arc::new(MysqlOutbox::open_as(MysqlDatabase::connect(&self.url).await?, names).await?)
+            }
+        })
+    }
+
+    /// The outbox, for operators.
+    pub(crate) async fn inspect(&self) -> Result<Arc<dyn Inspect>> {
+        let names = self.names()?;
+        Ok(match &self.host {
+            Host::Postgres(pool) => Arc::new(
+                SqlOutbox::open_as(PostgresDatabase::from_pool(pool.clone(), Pooler::None).await?, names)
+                    .await?,
+            ),
+            Host::Sqlite(pool) => {
+                Arc::new(SqlOutbox::open_as(SqliteDatabase::from_pool(pool.clone()).await?, names).await?)
+            }
+            Host::Mysql(pool) => {
+                Arc::new(SqlOutbox::open_as(MysqlDatabase::from_pool(pool.clone()).await?, names).await?)
             }
         })
     }
@@ -163,6 +180,14 @@ impl Site {
         }
         Ok(())
     }
+}
+
+/// Whether anybody is there: a pool would try for half a minute before it says so.
+async fn knock<O: ConnectOptions>(options: &O) -> sqlx::Result<()>
+where
+    O::Connection: Sized,
+{
+    options.connect().await?.close().await
 }
 
 enum Scheme {

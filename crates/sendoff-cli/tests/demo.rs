@@ -41,6 +41,22 @@ fn it_holds_on_sqlite() {
     holds(&[]);
 }
 
+/// Or it would show nothing that it holds.
+#[test]
+fn without_the_fence_it_does_not_hold() {
+    // Now and then the worker is frozen when it can do no harm.
+    for _ in 0..3 {
+        let output = demo(&["--json", "--without-fence"]);
+        let verdict: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        println!("{verdict}");
+        if output.status.code() == Some(1) {
+            assert!(verdict["duplicated"].as_u64() > verdict["duplicates_explained"].as_u64(), "{verdict}");
+            return;
+        }
+    }
+    panic!("three times it was not noticed that the fence is gone");
+}
+
 #[test]
 fn it_holds_on_postgres() {
     on_server("SENDOFF_TEST_POSTGRES15");

@@ -4,6 +4,7 @@ mod journal;
 mod processes;
 mod producers;
 mod progress;
+mod unfenced;
 mod verdict;
 pub(crate) mod worker;
 
@@ -13,6 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use sendoff::outbox::Inspect;
 
 use self::journal::Tail;
 use self::processes::Processes;
@@ -26,7 +28,7 @@ use crate::site::Site;
 const STUCK: Duration = Duration::from_secs(20);
 
 /// How often it is looked how far everything is.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Runs the demo. False: a guarantee did not hold.
 pub(crate) async fn run(args: &DemoArgs) -> Result<bool> {
@@ -52,32 +54,34 @@ async fn perform(args: &DemoArgs, site: &Site, directory: &Path) -> Result<Verdi
     std::fs::write(&journal, "")?;
     let mut progress = Progress::new(args.events);
     let started = Instant::now();
-    let mut processes = Processes::start(site, &journal, args.workers).await?;
+    let mut processes = Processes::start(args, site, &journal).await?;
     progress.say(&format!("{} worker processes: {}", args.workers, processes.list()));
     let producers = Arc::new(Producers::new(site.clone(), args.events));
     let mut writing = {
         let producers = Arc::clone(&producers);
         Some(tokio::spawn(async move { producers.run().await }))
     };
+    let inspect = site.inspect().await?;
     let mut tail = Tail::default();
     let mut moved = Instant::now();
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let before = tail.lines;
+        let before = tail.deliveries;
         tail.follow(&journal)?;
-        if tail.lines > before {
+        if tail.deliveries > before {
             moved = Instant::now();
         }
         let committed = producers.committed.load(Ordering::Relaxed);
         let rolled_back = producers.rolled_back.load(Ordering::Relaxed);
-        progress.step(Step { wanted: args.events, committed, rolled_back, delivered: tail.lines });
-        processes.trouble(tail.lines, args.events, &progress)?;
+        progress.step(Step { wanted: args.events, committed, rolled_back, delivered: tail.deliveries });
+        processes.trouble(&mut tail, args.events, &progress)?;
         if writing.as_ref().is_some_and(tokio::task::JoinHandle::is_finished)
             && let Some(ended) = writing.take()
         {
             ended.await??;
         }
-        if writing.is_none() && processes.is_quiet() && is_all_delivered(&journal, &tail, committed)? {
+        let may_be_done = writing.is_none() && processes.is_quiet() && tail.delivered() >= committed;
+        if may_be_done && is_empty(&*inspect).await? {
             break;
         }
         if writing.is_none() && moved.elapsed() > STUCK {
@@ -91,14 +95,11 @@ async fn perform(args: &DemoArgs, site: &Site, directory: &Path) -> Result<Verdi
     Ok(judge(&producers.written().await, &journal::read(&journal)?, &troubled, seconds))
 }
 
-/// Counted by their ids only when there are enough of them: some are delivered twice.
-fn is_all_delivered(journal: &Path, tail: &Tail, committed: u64) -> Result<bool> {
-    if tail.lines < committed {
-        return Ok(false);
-    }
-    let ids: std::collections::HashSet<_> =
-        journal::read(journal)?.into_iter().map(|entry| entry.id).collect();
-    Ok(ids.len() as u64 >= committed)
+/// Nothing is left to deliver: what a retry has put aside is not forgotten.
+async fn is_empty(inspect: &dyn Inspect) -> Result<bool> {
+    let counts = inspect.counts().await?;
+    let waiting = counts.targets.iter().map(|of| of.unprocessed + of.processing + of.failed + of.abandoned);
+    Ok(waiting.sum::<u64>() == 0)
 }
 
 fn print(verdict: &Verdict) {

@@ -1,7 +1,7 @@
 //! The demo's worker processes: started, killed, frozen, stopped.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -9,36 +9,58 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
+use uuid::Uuid;
 
+use super::journal::Tail;
 use super::progress::Progress;
 use super::worker::LEASE;
+use crate::args::DemoArgs;
 use crate::site::Site;
 
-/// How far it is when a worker is killed, and when another is frozen, in percent.
+/// How far it is when a worker is killed, when another is to be frozen with an event in hand, and when it is frozen without, in percent.
 const KILL_AT: u64 = 30;
-const FREEZE_AT: u64 = 55;
+const FREEZE_AT: u64 = 50;
+const FREEZE_ANYHOW_AT: u64 = 80;
 
-/// The frozen one wakes long after its leases have ended.
+/// The frozen one wakes when another has its event in hand, or at last after this time, long after its leases have ended.
 const FROZEN: Duration = LEASE.saturating_mul(2);
+
+/// It is frozen anew if nobody took over: with SQLite it may have held the one lock that all others wait for.
+const FREEZES_MAX: u32 = 3;
+
+/// About so many events take long to deliver.
+const SLOW_EVENTS: u64 = 100;
 
 #[derive(Debug)]
 pub(crate) struct Processes {
+    journal: PathBuf,
     children: Vec<Child>,
     killed: Option<u32>,
-    frozen: Option<(u32, Instant)>,
+    frozen: Option<Frozen>,
+    freezes: u32,
     woken: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Frozen {
+    pid: u32,
+    since: Instant,
+    /// What it was about to deliver.
+    in_hand: Option<Uuid>,
 }
 
 impl Processes {
     /// Starts them and waits until they work.
-    pub(crate) async fn start(site: &Site, journal: &Path, count: u16) -> Result<Self> {
+    pub(crate) async fn start(args: &DemoArgs, site: &Site, journal: &Path) -> Result<Self> {
         let program = std::env::current_exe().context("this program's path")?;
         let mut children = Vec::new();
-        for number in 1..=count {
+        for number in 1..=args.workers {
             let mut child = Command::new(&program)
                 .args(["demo-worker", "--store", &site.url, "--names", &site.names])
-                .args(["--name", &format!("worker-{number}"), "--journal"])
+                .args(["--name", &format!("worker-{number}")])
+                .args(["--slow-one-of", &(args.events / SLOW_EVENTS).max(2).to_string(), "--journal"])
                 .arg(journal)
+                .args(args.without_fence.then_some("--without-fence"))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .kill_on_drop(true)
@@ -52,7 +74,14 @@ impl Processes {
             }
             children.push(child);
         }
-        Ok(Self { children, killed: None, frozen: None, woken: None })
+        Ok(Self {
+            journal: journal.to_owned(),
+            children,
+            killed: None,
+            frozen: None,
+            freezes: 0,
+            woken: None,
+        })
     }
 
     pub(crate) fn list(&self) -> String {
@@ -62,26 +91,57 @@ impl Processes {
     }
 
     /// Makes what is due happen.
-    pub(crate) fn trouble(&mut self, delivered: u64, wanted: u64, progress: &Progress) -> Result<()> {
-        if self.killed.is_none() && is_past(delivered, wanted, KILL_AT) {
+    pub(crate) fn trouble(&mut self, tail: &mut Tail, wanted: u64, progress: &Progress) -> Result<()> {
+        let is_past = |percent: u64| tail.deliveries.saturating_mul(100) >= wanted.saturating_mul(percent);
+        if self.killed.is_none() && is_past(KILL_AT) {
             let pid = pid_of(&self.children[0])?;
             self.children[0].start_kill().context("kill")?;
             progress.say(&format!("worker {pid} is killed (SIGKILL): its lanes go over when its leases end"));
             self.killed = Some(pid);
         }
-        if self.frozen.is_none() && self.woken.is_none() && is_past(delivered, wanted, FREEZE_AT) {
-            let pid = pid_of(&self.children[1])?;
-            signal(pid, Signal::STOP)?;
-            progress.say(&format!("worker {pid} is frozen (SIGSTOP), for longer than its leases last"));
-            self.frozen = Some((pid, Instant::now()));
+        if let Some(frozen) = self.frozen {
+            self.thaw(frozen, tail, progress)?;
+        } else if self.woken.is_none() && is_past(FREEZE_AT) {
+            self.freeze(is_past(FREEZE_ANYHOW_AT), tail, progress)?;
         }
-        if let Some((pid, since)) = self.frozen
-            && since.elapsed() >= FROZEN
-        {
-            signal(pid, Signal::CONT)?;
+        Ok(())
+    }
+
+    /// Freezes a worker between sending an event and the answer, the worst of all times.
+    fn freeze(&mut self, anyhow: bool, tail: &mut Tail, progress: &Progress) -> Result<()> {
+        let pid = pid_of(&self.children[1])?;
+        if tail.in_hand_of(pid).is_none() && !anyhow {
+            return Ok(());
+        }
+        signal(pid, Signal::STOP)?;
+        until_stopped(pid)?;
+        tail.follow(&self.journal)?;
+        let in_hand = tail.in_hand_of(pid);
+        if in_hand.is_none() && !anyhow {
+            // It was faster.
+            return signal(pid, Signal::CONT);
+        }
+        progress.say(&format!("worker {pid} is frozen (SIGSTOP), for longer than its leases last"));
+        self.freezes += 1;
+        self.frozen = Some(Frozen { pid, since: Instant::now(), in_hand });
+        Ok(())
+    }
+
+    /// Wakes it when it can do the most harm: while its successor has the same event in hand.
+    fn thaw(&mut self, frozen: Frozen, tail: &mut Tail, progress: &Progress) -> Result<()> {
+        let Frozen { pid, since, in_hand } = frozen;
+        let is_taken_over = in_hand.is_some_and(|id| tail.is_with_another(id, pid) || tail.is_delivered(id));
+        if !is_taken_over && since.elapsed() < FROZEN {
+            return Ok(());
+        }
+        signal(pid, Signal::CONT)?;
+        self.frozen = None;
+        tail.forget(pid);
+        if is_taken_over || self.freezes == FREEZES_MAX || in_hand.is_none() {
             progress.say(&format!("worker {pid} goes on, with lanes that are others' by now"));
             self.woken = Some(pid);
-            self.frozen = None;
+        } else {
+            progress.say(&format!("worker {pid} goes on, and is frozen once more: nobody could take over"));
         }
         Ok(())
     }
@@ -93,10 +153,11 @@ impl Processes {
 
     /// Stops the others; which ones were killed or frozen.
     pub(crate) async fn stop(mut self) -> Result<HashSet<u32>> {
-        if let Some((pid, _)) = self.frozen {
+        let frozen = self.frozen.map(|frozen| frozen.pid);
+        if let Some(pid) = frozen {
             signal(pid, Signal::CONT)?;
         }
-        let troubled = [self.killed, self.woken, self.frozen.map(|(pid, _)| pid)];
+        let troubled = [self.killed, self.woken, frozen];
         for child in &mut self.children {
             drop(child.stdin.take());
         }
@@ -116,9 +177,27 @@ fn signal(pid: u32, signal: Signal) -> Result<()> {
     kill_process(pid, signal).with_context(|| format!("signal {signal:?}"))
 }
 
-/// The share of the events after which something happens.
-fn is_past(delivered: u64, wanted: u64, percent: u64) -> bool {
-    delivered.saturating_mul(100) >= wanted.saturating_mul(percent)
+/// Waits until none of its threads runs any more. Where the system does not tell, it has had its time.
+fn until_stopped(pid: u32) -> Result<()> {
+    let began = Instant::now();
+    let tasks = PathBuf::from(format!("/proc/{pid}/task"));
+    while began.elapsed() < Duration::from_secs(1) {
+        let Ok(threads) = std::fs::read_dir(&tasks) else {
+            std::thread::sleep(Duration::from_millis(5));
+            return Ok(());
+        };
+        let mut stats = Vec::new();
+        for thread in threads {
+            stats.push(std::fs::read_to_string(thread?.path().join("stat")).unwrap_or_default());
+        }
+        // "pid (name) state …", and a name may have anything in it.
+        let is_stopped = |stat: &String| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'));
+        if stats.iter().all(is_stopped) {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    bail!("worker {pid} did not stop on SIGSTOP")
 }
 
 /// A process that has a pid.

@@ -56,7 +56,7 @@ pub(crate) fn judge(
         seconds,
         ..Verdict::default()
     };
-    let mut by: HashMap<Uuid, Vec<u32>> = HashMap::new();
+    let mut by: HashMap<Uuid, Vec<&Entry>> = HashMap::new();
     let mut latest: HashMap<&str, u64> = HashMap::new();
     for entry in delivered {
         if !written.committed.contains(&entry.id) {
@@ -70,12 +70,13 @@ pub(crate) fn judge(
             *highest = entry.number.max(*highest);
         } else {
             verdict.duplicated += 1;
-            // Whoever had it before, or has it now, was interrupted between delivering and saying so.
-            let is_explained =
-                troubled.contains(&entry.pid) || before.iter().any(|pid| troubled.contains(pid));
+            // Whoever had it before was interrupted between delivering and saying so; or this one was, before it delivered, and its
+            // lane has gone over since.
+            let is_late = |other: &&Entry| troubled.contains(&entry.pid) && entry.epoch < other.epoch;
+            let is_explained = before.iter().any(|other| troubled.contains(&other.pid) || is_late(other));
             verdict.duplicates_explained += u64::from(is_explained);
         }
-        before.push(entry.pid);
+        before.push(entry);
     }
     verdict.delivered = by.len() as u64;
     verdict.lost = verdict.committed - verdict.delivered;
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     fn entry(id: u128, key: &str, number: u64, pid: u32) -> Entry {
-        Entry { pid, id: Uuid::from_u128(id), key: key.to_owned(), number }
+        Entry { pid, id: Uuid::from_u128(id), key: key.to_owned(), number, epoch: 1 }
     }
 
     fn written(committed: &[u128], rolled_back: &[u128]) -> Written {
@@ -119,5 +120,10 @@ mod tests {
         assert!(!unexplained.holds() && unexplained.duplicated == 1);
         let explained = of(&twice, &[7]);
         assert!(explained.holds() && explained.duplicates_explained == 1);
+        let again = Entry { epoch: 2, ..entry(1, "a", 1, 8) };
+        let late = [again.clone(), entry(1, "a", 1, 7), entry(2, "a", 2, 8)];
+        assert!(of(&late, &[7]).holds(), "it was frozen with the event in hand");
+        let anew = [again, Entry { epoch: 3, ..entry(1, "a", 1, 7) }, entry(2, "a", 2, 8)];
+        assert!(!of(&anew, &[7]).holds(), "it has leased the lane again, and delivers what was delivered");
     }
 }

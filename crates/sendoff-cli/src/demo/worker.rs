@@ -5,15 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use sendoff_relay::{Relay, TargetConfig};
+use sendoff_relay::{Relay, RetryPolicy, TargetConfig};
 use tokio::io::AsyncReadExt as _;
 
 use super::journal::Journal;
+use super::unfenced::Unfenced;
 use crate::args::DemoWorkerArgs;
 use crate::site::Site;
 
 /// Short, so that a killed worker's lanes are seen to go over.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
+
+/// A demo does not wait long.
+const RETRY: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(args: &DemoWorkerArgs) -> Result<()> {
     let site = Site::connect(&args.store, &args.names, 1).await?;
@@ -24,9 +28,15 @@ pub(crate) async fn run(args: &DemoWorkerArgs) -> Result<()> {
         window: 200,
         concurrency: 1,
         publish_timeout: LEASE,
+        retry: RetryPolicy { base: RETRY, ..RetryPolicy::default() },
         ..TargetConfig::default()
     };
-    let relay = Relay::new(site.store().await?).target(config, Arc::new(Journal::open(&args.journal)?));
+    let mut store = site.store().await?;
+    if args.without_fence {
+        store = Arc::new(Unfenced { store, inspect: site.inspect().await? });
+    }
+    let sink = Journal::open(&args.journal, args.slow_one_of)?;
+    let relay = Relay::new(store).target(config, Arc::new(sink));
     println!("ready");
     std::io::stdout().flush()?;
     let input_ends = async {
