@@ -7,7 +7,7 @@ use crate::fleet::Fleet;
 
 /// Feature sets that must compile by themselves: a feature that only builds when another one is on is
 /// found here and not by a user. Package, then arguments.
-const FEATURE_SETS: [(&str, &[&str]); 13] = [
+const FEATURE_SETS: [(&str, &[&str]); 17] = [
     ("sendoff", &[]),
     ("sendoff", &["--features", "postgres"]),
     ("sendoff", &["--features", "sqlite"]),
@@ -18,7 +18,11 @@ const FEATURE_SETS: [(&str, &[&str]); 13] = [
     ("sendoff", &["--features", "otel"]),
     ("sendoff", &["--features", "testkit"]),
     ("sendoff-sinks", &[]),
+    ("sendoff-sinks", &["--features", "http"]),
+    ("sendoff-sinks", &["--features", "inbox"]),
+    ("sendoff-sinks", &["--features", "mqtt"]),
     ("sendoff-sinks", &["--features", "nats"]),
+    ("sendoff-sinks", &["--features", "rabbitmq"]),
     ("sendoff-sinks", &["--features", "redis"]),
     ("sendoff-cli", &[]),
 ];

@@ -4,12 +4,14 @@ mod faketime;
 mod galera;
 mod mariadb;
 mod mariadb_node;
+mod mosquitto;
 mod nats;
 mod pgbouncer;
 mod postgres15;
 mod postgres18;
 mod postgres_cluster;
 mod python;
+mod rabbitmq;
 mod redis;
 
 use anyhow::{Context, Result};
@@ -17,7 +19,7 @@ use anyhow::{Context, Result};
 use crate::server::Server;
 
 /// All of them, a server after the one it stands in front of.
-pub(crate) static ALL: [&dyn Server; 9] = [
+pub(crate) static ALL: [&dyn Server; 11] = [
     &postgres15::Postgres15,
     &postgres18::Postgres18,
     &mariadb::MariaDb,
@@ -27,6 +29,8 @@ pub(crate) static ALL: [&dyn Server; 9] = [
     &python::Python,
     &redis::Redis,
     &nats::Nats,
+    &rabbitmq::RabbitMq,
+    &mosquitto::Mosquitto,
 ];
 
 /// The names that `--only` takes.

@@ -56,7 +56,8 @@ pub(crate) struct RunArgs {
     /// The database: postgres://…, mysql://…, sqlite:PATH
     #[arg(long, value_name = "URL")]
     pub(crate) store: String,
-    /// Where events go: stdout:, null:, file:PATH, nats://HOST:PORT/STREAM, redis://HOST:PORT/0 (a stream for each topic)
+    /// Where events go: stdout:, null:, file:PATH, https://HOST/PATH, nats://HOST:PORT/STREAM, redis://HOST:PORT/0 (a stream for each
+    /// topic), amqp://HOST:PORT/VHOST?exchange=NAME, mqtt://HOST:PORT, inbox:DATABASE-URL#TABLE
     #[arg(long, value_name = "URL")]
     pub(crate) sink: String,
     /// Whose events

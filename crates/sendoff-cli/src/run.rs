@@ -30,6 +30,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<()> {
     };
     let store =
         site.store().await.context("the outbox could not be opened (`sendoff migrate` makes its tables)")?;
+    let repeats = config.repeats(&sink.capabilities());
     let relay = Relay::new(store).target(config, sink);
     let handle = relay.handle();
     let _listening = match args.listen {
@@ -39,6 +40,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<()> {
     // Before it is said to run: who hears that may signal at once.
     let stop = stop_signal()?;
     eprintln!("relaying target {:?} to {}", args.target, wire::without_secret(&args.sink));
+    eprintln!("{repeats}");
     relay.run(stop).await?;
     for (target, figures) in handle.figures() {
         eprintln!("target {target:?}: {} published, {} given up", figures.published, figures.given_up);

@@ -9,12 +9,15 @@ use sendoff_sinks::{File, FileConfig, Null, Stdout};
 /// The sinks that this program was built with, as they are given.
 fn sinks() -> Vec<&'static str> {
     let mut sinks = vec!["stdout:", "null:", "file:PATH"];
-    if cfg!(feature = "nats") {
-        sinks.push("nats://HOST:PORT/STREAM");
-    }
-    if cfg!(feature = "redis") {
-        sinks.push("redis://HOST:PORT/0");
-    }
+    let by_feature = [
+        (cfg!(feature = "http"), "https://HOST/PATH"),
+        (cfg!(feature = "inbox"), "inbox:DATABASE-URL"),
+        (cfg!(feature = "mqtt"), "mqtt://HOST:PORT"),
+        (cfg!(feature = "nats"), "nats://HOST:PORT/STREAM"),
+        (cfg!(feature = "rabbitmq"), "amqp://HOST:PORT/VHOST?exchange=NAME"),
+        (cfg!(feature = "redis"), "redis://HOST:PORT/0"),
+    ];
+    sinks.extend(by_feature.iter().filter(|(is_built, _)| *is_built).map(|(_, sink)| *sink));
     sinks
 }
 
@@ -26,13 +29,62 @@ pub(crate) fn sink(url: &str) -> Result<Arc<dyn Sink>> {
         "stdout" => Arc::new(Stdout),
         "file" if !rest.is_empty() => Arc::new(File::new(FileConfig::new(rest))),
         "file" => bail!("a file sink needs a path: file:/var/log/events.jsonl"),
+        #[cfg(feature = "http")]
+        "http" | "https" => http(url)?,
+        #[cfg(feature = "inbox")]
+        "inbox" => inbox(rest)?,
+        #[cfg(feature = "mqtt")]
+        "mqtt" => mqtt(url)?,
         #[cfg(feature = "nats")]
         "nats" => nats(url)?,
+        #[cfg(feature = "rabbitmq")]
+        "amqp" => rabbitmq(url)?,
         #[cfg(feature = "redis")]
         "redis" => Arc::new(sendoff_sinks::Redis::new(sendoff_sinks::RedisConfig::new(url))?),
         // Only the scheme: the rest may have a password in it.
         other => bail!("{other:?} is no sink: give {}", sinks().join(", ")),
     })
+}
+
+/// A webhook that the operator names is trusted to be where it is, on this machine too.
+#[cfg(feature = "http")]
+fn http(url: &str) -> Result<Arc<dyn Sink>> {
+    let config = sendoff_sinks::HttpConfig { allow_private: true, ..sendoff_sinks::HttpConfig::new(url) };
+    Ok(Arc::new(sendoff_sinks::Http::new(config)?))
+}
+
+/// `inbox:postgres://host/shop#schema.table`: the table is `inbox` unless it is named, and is made if it is not there.
+#[cfg(feature = "inbox")]
+fn inbox(rest: &str) -> Result<Arc<dyn Sink>> {
+    let (url, table) = rest.split_once('#').unwrap_or((rest, "inbox"));
+    let config = sendoff_sinks::InboxConfig {
+        table: table.to_owned(),
+        create: true,
+        ..sendoff_sinks::InboxConfig::new(url)
+    };
+    Ok(Arc::new(sendoff_sinks::Inbox::new(config)?))
+}
+
+/// With `?version=3` by MQTT 3.1.1, for brokers that do not know 5.
+#[cfg(feature = "mqtt")]
+fn mqtt(url: &str) -> Result<Arc<dyn Sink>> {
+    let (server, query) = url.split_once('?').unwrap_or((url, ""));
+    let mut config = sendoff_sinks::MqttConfig::new(server);
+    match query {
+        "" => {}
+        "version=3" => config.version = sendoff_sinks::MqttVersion::V3,
+        _ => bail!("an MQTT sink has only ?version=3"),
+    }
+    Ok(Arc::new(sendoff_sinks::Mqtt::new(config)?))
+}
+
+/// The exchange is named behind the virtual host.
+#[cfg(feature = "rabbitmq")]
+fn rabbitmq(url: &str) -> Result<Arc<dyn Sink>> {
+    let Some((server, exchange)) = url.split_once("?exchange=") else {
+        bail!("a RabbitMQ sink needs the name of its exchange: amqp://HOST:PORT/VHOST?exchange=NAME");
+    };
+    Ok(Arc::new(sendoff_sinks::RabbitMq::new(sendoff_sinks::RabbitMqConfig::new(server, exchange))?))
 }
 
 /// The path of the URL is the name of the stream; with `?create=SUBJECT,SUBJECT` it is made if it is not there.

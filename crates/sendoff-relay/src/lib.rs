@@ -23,6 +23,7 @@ mod pause;
 mod poll;
 mod publish;
 mod rate;
+mod repeats;
 mod retry;
 mod runs;
 mod settle;
@@ -40,6 +41,7 @@ pub use breaker::BreakerConfig;
 pub use config::TargetConfig;
 pub use figures::Figures;
 pub use poll::Bell;
+pub use repeats::Repeats;
 pub use retry::{RETRY_HEADER, RetryPolicy};
 
 use self::mode::Mode;
@@ -101,6 +103,8 @@ impl Relay {
         }
         let mut loops = JoinSet::new();
         for target in self.targets.values() {
+            let repeats = target.config.repeats(&target.sink.capabilities());
+            tracing::info!(target_name = target.config.target, "{repeats}");
             for _ in 0..target.config.workers {
                 loops.spawn(target::run(Arc::clone(target), Arc::clone(&self.store)));
             }

@@ -55,6 +55,26 @@ pub(crate) struct Carrier {
 }
 
 impl Carrier {
+    /// HTTP headers, as the HTTP binding of CloudEvents has them.
+    #[cfg(feature = "http")]
+    pub(crate) const HTTP: Self =
+        Self { prefix: "ce-", names_are_tokens: true, attributes_are_ascii: true, name_max: 8_192 };
+
+    /// AMQP headers, whose names are short strings.
+    #[cfg(feature = "rabbitmq")]
+    pub(crate) const RABBITMQ: Self =
+        Self { prefix: "cloudEvents:", names_are_tokens: false, attributes_are_ascii: false, name_max: 255 };
+
+    /// A JSON object.
+    #[cfg(feature = "inbox")]
+    pub(crate) const INBOX: Self =
+        Self { prefix: "ce-", names_are_tokens: false, attributes_are_ascii: false, name_max: usize::MAX };
+
+    /// User properties of MQTT 5, which the MQTT binding of CloudEvents gives no prefix.
+    #[cfg(feature = "mqtt")]
+    pub(crate) const MQTT: Self =
+        Self { prefix: "", names_are_tokens: false, attributes_are_ascii: false, name_max: 65_535 };
+
     #[cfg(feature = "nats")]
     pub(crate) const NATS: Self =
         Self { prefix: "ce-", names_are_tokens: true, attributes_are_ascii: true, name_max: usize::MAX };
@@ -104,6 +124,31 @@ impl EnvelopeConfig {
         Ok(Envelope { content_type, headers, body })
     }
 
+    /// Wraps an event for a carrier that has no headers: the event's own go into the body as well, beside the attributes.
+    ///
+    /// # Errors
+    /// Why it cannot be sent so.
+    #[cfg(feature = "mqtt")]
+    pub(crate) fn wrap_whole(&self, claimed: &Claimed) -> Result<Vec<u8>, String> {
+        let event = &claimed.event;
+        let mut attributes: Vec<(&str, Cow<'_, str>)> = self.attributes(claimed)?;
+        let known = attributes.len();
+        for (name, value) in event.headers.iter().filter(|(name, _)| !TRACE.contains(&name.as_str())) {
+            let shown = name.escape_debug();
+            if name.is_empty() || !name.chars().all(|one| matches!(one, 'a'..='z' | '0'..='9')) {
+                return Err(format!(
+                    "its header `{shown}` has nowhere to go: there are no headers, and an attribute's name is of a-z and 0-9"
+                ));
+            }
+            let is_known = attributes.iter().take(known).any(|(taken, _)| taken == name);
+            if is_known || matches!(name.as_str(), "data" | "datacontenttype" | "dataschema") {
+                return Err(format!("its header `{shown}` has the name of one that says what the event is"));
+            }
+            attributes.push((name, Cow::Borrowed(whole(name, value)?)));
+        }
+        Ok(structured(event, &attributes))
+    }
+
     /// What a CloudEvent says about an event, and what sendoff adds.
     fn attributes<'e>(&self, claimed: &'e Claimed) -> Result<Vec<(&'static str, Cow<'e, str>)>, String> {
         let event = &claimed.event;
@@ -130,7 +175,7 @@ impl EnvelopeConfig {
 }
 
 /// When it was written, as RFC 3339 has it.
-fn written_at(event: &Event) -> Result<String, String> {
+pub(crate) fn written_at(event: &Event) -> Result<String, String> {
     let nanos = i128::from(event.created_at.as_micros()) * 1_000;
     let time =
         OffsetDateTime::from_unix_timestamp_nanos(nanos).map_err(|_| "it was written at no time there is")?;
@@ -195,7 +240,7 @@ fn called(letter: char) -> &'static str {
 }
 
 /// The event as JSON. A payload that is JSON goes in as it is, digit for digit; any other as base64.
-fn structured(event: &Event, attributes: &[(&'static str, Cow<'_, str>)]) -> Vec<u8> {
+fn structured(event: &Event, attributes: &[(&str, Cow<'_, str>)]) -> Vec<u8> {
     let text = |value: &str| serde_json::to_string(value).unwrap_or_default();
     let mut json = String::from("{");
     let traced =

@@ -4,25 +4,43 @@
 mod envelope;
 mod file;
 mod handler;
+#[cfg(feature = "http")]
+mod http;
 mod in_turn;
+#[cfg(feature = "inbox")]
+mod inbox;
 mod json_line;
+#[cfg(feature = "mqtt")]
+mod mqtt;
 #[cfg(feature = "nats")]
 mod nats;
 mod null;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq;
 #[cfg(feature = "redis")]
 mod redis;
 mod stdout;
 #[cfg(feature = "_envelope")]
 mod template;
+#[cfg(feature = "_tls")]
+mod tls;
 
 #[cfg(feature = "_envelope")]
 pub use envelope::{EnvelopeConfig, Mode};
 pub use file::{File, FileConfig};
 pub use handler::Handler;
+#[cfg(feature = "http")]
+pub use http::{Http, HttpConfig, SigningSecret};
+#[cfg(feature = "inbox")]
+pub use inbox::{Inbox, InboxConfig};
 pub use json_line::json_line;
+#[cfg(feature = "mqtt")]
+pub use mqtt::{Mqtt, MqttConfig, MqttQos, MqttVersion};
 #[cfg(feature = "nats")]
 pub use nats::{Nats, NatsConfig, NatsStream};
 pub use null::Null;
+#[cfg(feature = "rabbitmq")]
+pub use rabbitmq::{RabbitMq, RabbitMqConfig};
 #[cfg(feature = "redis")]
 pub use redis::{Redis, RedisConfig};
 pub use stdout::Stdout;

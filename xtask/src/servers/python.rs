@@ -12,6 +12,8 @@ pub(crate) struct Python;
 
 /// Debian's own, since only that one finds Debian's drivers.
 const PROGRAM: Need = Need::Program("python3");
+/// It makes the certificate of a server that is written in Python.
+const OPENSSL: Need = Need::Program("openssl");
 const PSYCOPG: Need = Need::File("/usr/lib/python3/dist-packages/psycopg/__init__.py");
 const PYMYSQL: Need = Need::File("/usr/lib/python3/dist-packages/pymysql/__init__.py");
 const PROBE: &str = "import platform, psycopg, pymysql, sqlite3; print(platform.python_version())";
@@ -24,6 +26,7 @@ impl Server for Python {
     fn requirements(&self) -> Vec<Requirement> {
         vec![
             Requirement::new(PROGRAM, "python3"),
+            Requirement::new(OPENSSL, "openssl"),
             Requirement::new(PSYCOPG, "python3-psycopg"),
             Requirement::new(PYMYSQL, "python3-pymysql"),
         ]

@@ -1,12 +1,16 @@
 //! A broker's process: started, killed, held and started again at the same address.
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+/// Only one that does not start at all takes so long, on a machine that has more to do.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// One process. It ends with this.
 pub(crate) struct Broker {
@@ -36,7 +40,7 @@ impl Broker {
             if self.has_ended() {
                 return false;
             }
-            assert!(began.elapsed() < Duration::from_secs(20), "it does not answer");
+            assert!(began.elapsed() < PATIENCE, "it does not answer");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         true
@@ -49,9 +53,12 @@ impl Broker {
         }
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.lock().unwrap().as_ref().expect("it runs").id()
+    }
+
     pub(crate) fn hold(&self, held: bool) {
-        let child = self.child.lock().unwrap();
-        let id = child.as_ref().expect("it runs").id();
+        let id = self.id();
         let signal = if held { Signal::SIGSTOP } else { Signal::SIGCONT };
         kill(Pid::from_raw(i32::try_from(id).unwrap()), signal).unwrap();
         // Its threads stop one after the other.
@@ -93,4 +100,20 @@ pub(crate) fn program(variable: &str) -> String {
 /// A port that nobody has now.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// A certificate for the loopback address that nobody but itself has signed, and its key.
+pub(crate) fn certificate(directory: &Path) -> (PathBuf, PathBuf) {
+    let (certificate, key) = (directory.join("certificate.pem"), directory.join("key.pem"));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
+        .args(["-days", "2", "-subj", "/CN=receiver", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-out"])
+        .arg(&certificate)
+        .arg("-keyout")
+        .arg(&key)
+        .output()
+        .expect("the program openssl is installed");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    (certificate, key)
 }

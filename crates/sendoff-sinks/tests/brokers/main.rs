@@ -3,7 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod broker;
+mod http;
+mod inbox;
+mod mqtt;
 mod nats;
+mod rabbitmq;
 mod redis;
 
 use std::future::Future;
@@ -18,13 +22,31 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(4);
     let mut trials = Vec::new();
-    suite(&mut trials, "redis", redis::is_missing(), || redis::Redis::start(None));
-    suite(&mut trials, "redis_dedupe", redis::is_missing(), || redis::Redis::start(Some(redis::WINDOW)));
-    trials.extend(redis::trials());
-    suite(&mut trials, "nats", nats::is_missing(), nats::Nats::start);
-    trials.extend(nats::trials());
-    let missing = [("redis", redis::is_missing()), ("nats", nats::is_missing())];
-    for (name, _) in missing.iter().filter(|(_, is_missing)| *is_missing) {
+    let mut missing: Vec<&str> = Vec::new();
+    macro_rules! sink {
+        ($module:ident, $($name:literal => $open:expr),*) => {
+            let is_missing = $module::is_missing();
+            $(suite(&mut trials, $name, is_missing, $open);)*
+            trials.extend($module::trials());
+            if is_missing {
+                missing.push(stringify!($module));
+            }
+        };
+    }
+    sink!(redis,
+        "redis" => || redis::Redis::start(None),
+        "redis_dedupe" => || redis::Redis::start(Some(redis::WINDOW)));
+    sink!(nats, "nats" => nats::Nats::start);
+    sink!(rabbitmq, "rabbitmq" => rabbitmq::RabbitMq::start);
+    sink!(mqtt,
+        "mqtt_5" => || mqtt::Mqtt::start(mqtt::FIVE),
+        "mqtt_5_twice" => || mqtt::Mqtt::start(mqtt::FIVE_EXACTLY_ONCE),
+        "mqtt_3" => || mqtt::Mqtt::start(mqtt::THREE));
+    sink!(http, "http" => http::Receiver::start);
+    sink!(inbox,
+        "inbox_postgres" => || inbox::Database::open(inbox::POSTGRES),
+        "inbox_mariadb" => || inbox::Database::open(inbox::MARIADB));
+    for name in missing {
         let _ = writeln!(std::io::stderr(), "skipped, not there: {name}; `cargo xtask test` installs it");
     }
     libtest_mimic::run(&arguments, trials).exit_code()

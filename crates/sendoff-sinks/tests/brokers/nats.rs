@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,17 +64,25 @@ impl Nats {
     }
 
     fn config(&self) -> NatsConfig {
+        self.config_at(self.address())
+    }
+
+    fn config_at(&self, address: SocketAddr) -> NatsConfig {
         NatsConfig {
             stream: NatsStream { name: STREAM.to_owned(), create_for: vec!["suite.>".to_owned()] },
             timeout: Duration::from_secs(1),
-            ..NatsConfig::new(format!("nats://127.0.0.1:{}", self.port), STREAM)
+            ..NatsConfig::new(format!("nats://{address}"), STREAM)
         }
     }
 }
 
 impl SinkHarness for Nats {
-    fn sink(&self) -> Arc<dyn Sink> {
-        Arc::new(sendoff_sinks::Nats::new(self.config()))
+    fn sink_at(&self, address: SocketAddr) -> Arc<dyn Sink> {
+        Arc::new(sendoff_sinks::Nats::new(self.config_at(address)))
+    }
+
+    fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
     async fn received(&self) -> Vec<Received> {

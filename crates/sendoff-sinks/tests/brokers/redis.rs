@@ -1,6 +1,7 @@
 //! Redis, read back by its own client.
 
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -71,10 +72,14 @@ impl Redis {
     }
 
     fn config(&self) -> RedisConfig {
+        self.config_at(self.address())
+    }
+
+    fn config_at(&self, address: SocketAddr) -> RedisConfig {
         RedisConfig {
             dedupe: self.dedupe,
             timeout: Duration::from_secs(1),
-            ..RedisConfig::new(format!("redis://127.0.0.1:{}/0", self.port))
+            ..RedisConfig::new(format!("redis://{address}/0"))
         }
     }
 }
@@ -91,8 +96,12 @@ fn server(directory: &Path, port: u16, options: &[&str]) -> Command {
 }
 
 impl SinkHarness for Redis {
-    fn sink(&self) -> Arc<dyn Sink> {
-        Arc::new(sendoff_sinks::Redis::new(self.config()).unwrap())
+    fn sink_at(&self, address: SocketAddr) -> Arc<dyn Sink> {
+        Arc::new(sendoff_sinks::Redis::new(self.config_at(address)).unwrap())
+    }
+
+    fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
     async fn received(&self) -> Vec<Received> {

@@ -26,6 +26,7 @@
 
 mod claim_suite;
 mod claims;
+mod fault_proxy;
 mod outboxes;
 mod shape;
 mod sink_harness;
@@ -40,6 +41,7 @@ use std::sync::Arc;
 
 pub use claim_suite::claim_suite;
 pub use claims::races::{Claimer, drain, verify_claims};
+pub use fault_proxy::FaultProxy;
 pub use shape::{Shape, ShapeColumn, ValueKind};
 pub use sink_harness::{Received, SinkHarness};
 pub use sink_suite::sink_suite;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::sink::Sink;
@@ -22,7 +23,15 @@ pub struct Received {
 /// A sink, a broker of its own, and another way to look at what has come there.
 pub trait SinkHarness: Send + Sync + 'static {
     /// A sink that delivers to this broker. Each call makes another one.
-    fn sink(&self) -> Arc<dyn Sink>;
+    fn sink(&self) -> Arc<dyn Sink> {
+        self.sink_at(self.address())
+    }
+
+    /// The same, but the broker is reached at another address: that of a proxy which leads to it.
+    fn sink_at(&self, address: SocketAddr) -> Arc<dyn Sink>;
+
+    /// Where the broker listens.
+    fn address(&self) -> SocketAddr;
 
     /// What has arrived so far, in the order of its arrival, read by a client that is not the sink's.
     fn received(&self) -> impl Future<Output = Vec<Received>> + Send;

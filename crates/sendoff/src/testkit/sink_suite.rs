@@ -19,7 +19,10 @@ pub fn sink_suite<H: SinkHarness>() -> Vec<Case<H>> {
         fail::an_event_that_cannot_be_sent_is_rejected_and_the_others_are_delivered,
         fail::a_broker_that_is_gone_is_down_and_comes_back,
         fail::a_broker_that_does_not_answer_is_down_and_comes_back,
-        fail::a_connection_that_was_cut_is_made_again,
+        fail::a_broker_that_is_restarted_is_used_again,
+        fail::a_line_that_is_cut_loses_nothing,
+        fail::a_black_hole_is_down_and_comes_back,
+        fail::a_slow_line_is_no_failure,
         fail::a_call_that_is_dropped_leaves_the_sink_usable,
     ]
 }

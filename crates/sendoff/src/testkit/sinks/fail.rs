@@ -1,12 +1,13 @@
 //! What goes wrong.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{RECOVERY, by_key, claimed, deliver, deliver_within, numbered, until_received};
+use super::{PATIENCE, RECOVERY, by_key, claimed, deliver, deliver_within, numbered, until_received};
 use crate::outbox::Claimed;
 use crate::sink::{Delivery, Sink};
-use crate::testkit::SinkHarness;
+use crate::testkit::{FaultProxy, Received, SinkHarness};
 
 /// One in the midst of a call that no broker may be given.
 pub(crate) async fn an_event_that_cannot_be_sent_is_rejected_and_the_others_are_delivered<H: SinkHarness>(
@@ -68,7 +69,7 @@ pub(crate) async fn a_broker_that_does_not_answer_is_down_and_comes_back<H: Sink
 }
 
 /// While events are on their way.
-pub(crate) async fn a_connection_that_was_cut_is_made_again<H: SinkHarness>(harness: Arc<H>) {
+pub(crate) async fn a_broker_that_is_restarted_is_used_again<H: SinkHarness>(harness: Arc<H>) {
     let sink = harness.sink();
     let events = numbered(2_000, 20);
     let publishing = tokio::spawn(keep_publishing(Arc::clone(&sink), events.clone()));
@@ -77,13 +78,64 @@ pub(crate) async fn a_connection_that_was_cut_is_made_again<H: SinkHarness>(harn
     harness.restart().await;
     publishing.await.expect("every event is delivered in the end");
     // What was acknowledged before may be lost with a broker that keeps nothing; what came after it must be in order.
-    let received = harness.received().await;
-    for (key, numbers) in by_key(&received) {
+    assert_ordered(&harness.received().await);
+}
+
+/// Each event when it came first.
+fn assert_ordered(received: &[Received]) {
+    for (key, numbers) in by_key(received) {
         let mut first_time = numbers.clone();
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         first_time.retain(|number| seen.insert(*number));
         assert!(first_time.is_sorted(), "out of order: {key}: {numbers:?}");
     }
+}
+
+/// Again and again, while events are on their way.
+pub(crate) async fn a_line_that_is_cut_loses_nothing<H: SinkHarness>(harness: Arc<H>) {
+    let proxy = FaultProxy::start(harness.address()).await.unwrap();
+    let sink = harness.sink_at(proxy.address());
+    let events = numbered(2_000, 20);
+    let mut publishing = tokio::spawn(keep_publishing(sink, events.clone()));
+    let mut pauses = [5, 30, 80, 130, 300].into_iter();
+    loop {
+        // After the last cut it is left alone.
+        let pause = Duration::from_millis(pauses.next().unwrap_or(60_000));
+        match tokio::time::timeout(pause, &mut publishing).await {
+            Ok(ended) => break ended.expect("every event is delivered in the end"),
+            Err(_) => proxy.cut(),
+        }
+    }
+    let received = until_received(&*harness, events.len()).await;
+    let ids: HashSet<&String> = received.iter().map(|one| &one.id).collect();
+    assert_eq!(ids.len(), events.len(), "what was acknowledged is there");
+    assert_ordered(&received);
+}
+
+/// Packets vanish, and nobody says so.
+pub(crate) async fn a_black_hole_is_down_and_comes_back<H: SinkHarness>(harness: Arc<H>) {
+    let proxy = FaultProxy::start(harness.address()).await.unwrap();
+    let sink = harness.sink_at(proxy.address());
+    deliver(&*sink, &numbered(10, 5)).await;
+    proxy.hold(true);
+    let event = claimed(11, Some("key-0"), "10");
+    let answered = tokio::time::timeout(PATIENCE, sink.publish(std::slice::from_ref(&event))).await;
+    assert_down(&answered.expect("it gives up by itself"));
+    assert!(sink.check().await.is_err(), "it does not answer");
+    proxy.hold(false);
+    deliver_within(&*sink, &event, RECOVERY).await;
+    assert_ordered(&until_received(&*harness, 11).await);
+}
+
+/// Slow is not down: no attempt is spent, and nothing is sent twice.
+pub(crate) async fn a_slow_line_is_no_failure<H: SinkHarness>(harness: Arc<H>) {
+    let proxy = FaultProxy::start(harness.address()).await.unwrap();
+    let sink = harness.sink_at(proxy.address());
+    proxy.slow(Duration::from_millis(20));
+    deliver(&*sink, &numbered(200, 50)).await;
+    let received = until_received(&*harness, 200).await;
+    assert_eq!(received.len(), 200, "each once");
+    assert_ordered(&received);
 }
 
 /// As a relay would: a wave of distinct keys at a time, and again what was not delivered.
@@ -104,7 +156,7 @@ async fn keep_publishing(sink: Arc<dyn Sink>, events: Vec<Claimed>) {
                 }
             }
             left = again;
-            assert!(began.elapsed() < super::PATIENCE, "{} of a wave are left", left.len());
+            assert!(began.elapsed() < PATIENCE, "{} of a wave are left", left.len());
             if !left.is_empty() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
