@@ -460,9 +460,7 @@ fn in_flight(config: &MqttConfig, limits: Limits) -> usize {
 fn check_qos(wanted: MqttQos, max: Option<u8>) -> Result<(), String> {
     match (wanted, max) {
         (_, Some(0)) => Err("it acknowledges nothing: its highest quality of service is 0".to_owned()),
-        (MqttQos::ExactlyOnce, Some(1)) => {
-            Err("it delivers at least once, not exactly once; configure the `qos` so".to_owned())
-        }
+        (MqttQos::Two, Some(1)) => Err("it takes QoS 1 and not 2; configure the `qos` so".to_owned()),
         _ => Ok(()),
     }
 }

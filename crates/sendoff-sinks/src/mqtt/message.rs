@@ -32,8 +32,8 @@ impl Message {
             MqttVersion::V3 => {
                 let body = config.envelope.wrap_whole(event)?;
                 let qos = match config.qos {
-                    MqttQos::AtLeastOnce => rumqttc::QoS::AtLeastOnce,
-                    MqttQos::ExactlyOnce => rumqttc::QoS::ExactlyOnce,
+                    MqttQos::One => rumqttc::QoS::AtLeastOnce,
+                    MqttQos::Two => rumqttc::QoS::ExactlyOnce,
                 };
                 Self::V3(v4::Publish::from_bytes(topic, qos, Bytes::from(body)))
             }
@@ -64,8 +64,8 @@ impl Message {
             ..v5::PublishProperties::default()
         };
         let qos = match config.qos {
-            MqttQos::AtLeastOnce => rumqttc::v5::mqttbytes::QoS::AtLeastOnce,
-            MqttQos::ExactlyOnce => rumqttc::v5::mqttbytes::QoS::ExactlyOnce,
+            MqttQos::One => rumqttc::v5::mqttbytes::QoS::AtLeastOnce,
+            MqttQos::Two => rumqttc::v5::mqttbytes::QoS::ExactlyOnce,
         };
         Ok(Self::V5(v5::Publish::new(topic, qos, Bytes::from(envelope.body.into_owned()), Some(properties))))
     }

@@ -49,9 +49,9 @@ pub enum MqttVersion {
 pub enum MqttQos {
     /// Once or more: quality of service 1.
     #[default]
-    AtLeastOnce,
+    One,
     /// Once: quality of service 2, with twice as many packets. An event whose connection was lost is still sent again.
-    ExactlyOnce,
+    Two,
 }
 
 /// Where an [`Mqtt`] sink publishes, and how.
@@ -70,7 +70,7 @@ pub struct MqttConfig {
     /// What the server knows this sink by; no other connection may have it, since a server closes one when the other comes. None: one that nobody else has.
     pub client_id: Option<String>,
     /// A message is delivered only if somebody listens to its topic; otherwise it is tried again. For MQTT 5, whose
-    /// servers may say so; Mosquitto does with [`MqttQos::AtLeastOnce`].
+    /// servers may say so; Mosquitto does with [`MqttQos::One`].
     pub need_subscriber: bool,
     /// A larger packet is rejected. None: as the server says, which one of MQTT 3.1.1 does not.
     pub max_packet: Option<u32>,

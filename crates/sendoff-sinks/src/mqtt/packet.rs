@@ -49,9 +49,9 @@ pub(super) struct Refusal(pub(super) String);
 pub(super) enum Incoming {
     Connected(Limits),
     Refused(Refusal),
-    /// The one answer with [`super::MqttQos::AtLeastOnce`].
+    /// The one answer with [`super::MqttQos::One`].
     Acknowledged(u16, Verdict),
-    /// The first answer with [`super::MqttQos::ExactlyOnce`].
+    /// The first answer with [`super::MqttQos::Two`].
     Received(u16, Verdict),
     /// The second.
     Completed(u16, Verdict),

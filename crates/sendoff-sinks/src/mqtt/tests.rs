@@ -117,7 +117,7 @@ async fn answers_in_any_order_are_for_their_events() {
         }
         packet(&mut stream).await
     });
-    let deliveries = sink(address, MqttQos::AtLeastOnce).publish(&events(10)).await;
+    let deliveries = sink(address, MqttQos::One).publish(&events(10)).await;
     for (index, delivery) in deliveries.iter().enumerate() {
         assert_eq!(matches!(delivery, Delivery::Retry { .. }), index % 3 == 0, "{index}: {delivery:?}");
         assert_eq!(*delivery == Delivery::Delivered, index % 3 != 0, "{index}: {delivery:?}");
@@ -125,7 +125,7 @@ async fn answers_in_any_order_are_for_their_events() {
 }
 
 #[tokio::test]
-async fn exactly_once_is_delivered_with_the_last_answer() {
+async fn two_is_delivered_with_the_last_answer() {
     let (server, address) = Scripted::start().await;
     let answering = tokio::spawn(async move {
         let mut stream = server.accept(&WELCOME).await;
@@ -141,7 +141,7 @@ async fn exactly_once_is_delivered_with_the_last_answer() {
         stream.write_all(&[0x70, 2, id[0], id[1]]).await.unwrap();
         packet(&mut stream).await
     });
-    let sink = sink(address, MqttQos::ExactlyOnce);
+    let sink = sink(address, MqttQos::Two);
     let deliveries = sink.publish(&events(1)).await;
     assert!(matches!(deliveries[0], Delivery::Down { .. }), "{deliveries:?}");
     assert_eq!(sink.publish(&events(1)).await, [Delivery::Delivered]);
@@ -163,7 +163,7 @@ async fn nothing_is_sent_again_by_itself() {
         stream.write_all(&[0x40, 2, id[0], id[1]]).await.unwrap();
         (number, packet(&mut stream).await)
     });
-    let sink = sink(address, MqttQos::AtLeastOnce);
+    let sink = sink(address, MqttQos::One);
     let deliveries = sink.publish(&events(5)).await;
     assert!(deliveries.iter().all(|delivery| matches!(delivery, Delivery::Down { .. })), "{deliveries:?}");
     assert_eq!(sink.publish(&[claimed(9, None, &[9])]).await, [Delivery::Delivered]);
@@ -185,7 +185,7 @@ async fn what_nobody_waits_for_is_not_sent() {
         stream.write_all(&[0x40, 2, id[0], id[1]]).await.unwrap();
         (number, packet(&mut stream).await.map(|(kind, _)| kind))
     });
-    let sink = sink(address, MqttQos::AtLeastOnce);
+    let sink = sink(address, MqttQos::One);
     let dropped = events(5);
     assert!(tokio::time::timeout(Duration::from_millis(50), sink.publish(&dropped)).await.is_err());
     asked.send(()).unwrap();
@@ -207,7 +207,7 @@ async fn a_server_that_answers_but_does_not_acknowledge_is_not_down() {
             }
         }
     });
-    let sink = sink(address, MqttQos::AtLeastOnce);
+    let sink = sink(address, MqttQos::One);
     let deliveries = sink.publish(&events(2)).await;
     assert!(deliveries.iter().all(|delivery| matches!(delivery, Delivery::Retry { .. })), "{deliveries:?}");
     sink.check().await.unwrap();
@@ -222,7 +222,7 @@ async fn a_server_that_says_nothing_is_down_in_time() {
             streams.push(server.accept(&WELCOME).await);
         }
     });
-    let sink = sink(address, MqttQos::AtLeastOnce);
+    let sink = sink(address, MqttQos::One);
     let began = Instant::now();
     // More than a connection takes by itself.
     let deliveries = sink.publish(&[claimed(1, None, &vec![0; 20_000_000])]).await;
@@ -242,7 +242,7 @@ async fn a_server_that_closes_over_a_message_is_not_down() {
             stream.write_all(&[0xE0, 2, reason, 0]).await.unwrap();
         }
     });
-    let sink = sink(address, MqttQos::AtLeastOnce);
+    let sink = sink(address, MqttQos::One);
     let delivery = sink.publish(&events(1)).await.remove(0);
     assert!(
         matches!(&delivery, Delivery::Retry { error, .. } if error.contains("Malformed")),
@@ -261,15 +261,13 @@ async fn a_server_that_acknowledges_what_was_not_sent_is_not_believed() {
         stream.write_all(&[0x40, 2, id[0] + 1, id[1]]).await.unwrap();
         packet(&mut stream).await
     });
-    let delivery = sink(address, MqttQos::AtLeastOnce).publish(&events(1)).await.remove(0);
+    let delivery = sink(address, MqttQos::One).publish(&events(1)).await.remove(0);
     assert!(matches!(&delivery, Delivery::Down { error } if error.contains("not sent")), "{delivery:?}");
 }
 
 #[tokio::test]
 async fn a_server_that_cannot_do_what_is_wanted_is_told_apart() {
-    for (max, qos, is_good) in
-        [(0, MqttQos::AtLeastOnce, false), (1, MqttQos::AtLeastOnce, true), (1, MqttQos::ExactlyOnce, false)]
-    {
+    for (max, qos, is_good) in [(0, MqttQos::One, false), (1, MqttQos::One, true), (1, MqttQos::Two, false)] {
         let (server, address) = Scripted::start().await;
         tokio::spawn(async move {
             let mut stream = server.accept(&[0x20, 5, 0, 0, 2, 0x24, max]).await;
@@ -285,7 +283,7 @@ async fn a_server_that_cannot_do_what_is_wanted_is_told_apart() {
 #[tokio::test]
 async fn many_calls_wait_for_a_server_that_says_nothing_once() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let sink = Arc::new(sink(silent.local_addr().unwrap(), MqttQos::AtLeastOnce));
+    let sink = Arc::new(sink(silent.local_addr().unwrap(), MqttQos::One));
     let began = Instant::now();
     let calls: Vec<_> = (0..10)
         .map(|_| {

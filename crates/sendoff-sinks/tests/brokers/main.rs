@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     sink!(rabbitmq, "rabbitmq" => rabbitmq::RabbitMq::start);
     sink!(mqtt,
         "mqtt_5" => || mqtt::Mqtt::start(mqtt::FIVE),
-        "mqtt_5_twice" => || mqtt::Mqtt::start(mqtt::FIVE_EXACTLY_ONCE),
+        "mqtt_5_qos_2" => || mqtt::Mqtt::start(mqtt::FIVE_QOS_TWO),
         "mqtt_3" => || mqtt::Mqtt::start(mqtt::THREE));
     sink!(http, "http" => http::Receiver::start);
     sink!(inbox,

@@ -32,10 +32,10 @@ const PASSWORDS: &str = "relay:$7$101$mN3osbU7OB+bty9e$cKNk+gi7BwIpz1/dvp8ulSmZC
 /// What is spoken.
 type Kind = (MqttVersion, MqttQos);
 
-pub(crate) const FIVE: Kind = (MqttVersion::V5, MqttQos::AtLeastOnce);
-pub(crate) const FIVE_EXACTLY_ONCE: Kind = (MqttVersion::V5, MqttQos::ExactlyOnce);
-pub(crate) const THREE: Kind = (MqttVersion::V3, MqttQos::AtLeastOnce);
-const THREE_EXACTLY_ONCE: Kind = (MqttVersion::V3, MqttQos::ExactlyOnce);
+pub(crate) const FIVE: Kind = (MqttVersion::V5, MqttQos::One);
+pub(crate) const FIVE_QOS_TWO: Kind = (MqttVersion::V5, MqttQos::Two);
+pub(crate) const THREE: Kind = (MqttVersion::V3, MqttQos::One);
+const THREE_QOS_TWO: Kind = (MqttVersion::V3, MqttQos::Two);
 
 pub(crate) fn is_missing() -> bool {
     broker::is_missing("mosquitto", &[SERVER])
@@ -158,7 +158,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_topic_that_is_not_allowed_is_named,
         a_topic_to_which_nobody_listens_can_be_refused,
         a_content_type_is_a_property_of_its_own,
-        many_calls_at_once_are_delivered_exactly_once,
+        of_many_calls_at_once_each_event_comes_one_time,
         a_connection_that_does_nothing_is_kept,
         a_certificate_is_trusted_only_if_it_is_known,
         a_sink_that_is_closed_says_so_and_can_be_used_again,
@@ -197,7 +197,7 @@ async fn a_wrong_password_is_said_and_not_shown() {
 /// As the server says it with MQTT 5, and as it is configured with 3.1.1.
 async fn a_packet_that_is_too_large_is_rejected_alone() {
     for (kind, max_packet) in
-        [(FIVE, None), (FIVE_EXACTLY_ONCE, None), (THREE, Some(2_000)), (THREE_EXACTLY_ONCE, Some(2_000))]
+        [(FIVE, None), (FIVE_QOS_TWO, None), (THREE, Some(2_000)), (THREE_QOS_TWO, Some(2_000))]
     {
         let mqtt = Mqtt::start_with(kind, "allow_anonymous true\nmax_packet_size 2000\n").await;
         mqtt.listen();
@@ -214,7 +214,7 @@ async fn a_packet_that_is_too_large_is_rejected_alone() {
 }
 
 async fn a_topic_that_is_not_allowed_is_named() {
-    for kind in [FIVE, FIVE_EXACTLY_ONCE] {
+    for kind in [FIVE, FIVE_QOS_TWO] {
         let mqtt = Mqtt::start_with(kind, "allow_anonymous true\nacl_file DIRECTORY/rules\n").await;
         mqtt.listen();
         let sink = mqtt.sink();
@@ -262,8 +262,8 @@ async fn a_content_type_is_a_property_of_its_own() {
 }
 
 /// More than may be on their way.
-async fn many_calls_at_once_are_delivered_exactly_once() {
-    for kind in [FIVE_EXACTLY_ONCE, THREE_EXACTLY_ONCE, FIVE] {
+async fn of_many_calls_at_once_each_event_comes_one_time() {
+    for kind in [FIVE_QOS_TWO, THREE_QOS_TWO, FIVE] {
         let mqtt = Mqtt::start(kind).await;
         let sink = mqtt.sink();
         let calls: Vec<_> = (0..20)
@@ -327,7 +327,7 @@ async fn a_certificate_is_trusted_only_if_it_is_known() {
     let (certfile, keyfile, port) = (file.display(), key.display(), free_port());
     let options =
         format!("allow_anonymous true\nlistener {port} 127.0.0.1\ncertfile {certfile}\nkeyfile {keyfile}\n");
-    let mqtt = Mqtt::start_with(FIVE_EXACTLY_ONCE, &options).await;
+    let mqtt = Mqtt::start_with(FIVE_QOS_TWO, &options).await;
     mqtt.listen();
     let url = format!("mqtts://127.0.0.1:{port}");
     let stranger = open(MqttConfig { url: url.clone(), ..mqtt.config() });
