@@ -16,7 +16,8 @@ pub(super) fn classify(error: &sqlx::Error) -> Fault {
     let text = error.to_string();
     let sqlx::Error::Database(database) = error else {
         return match error {
-            sqlx::Error::Protocol(_) | sqlx::Error::Encode(_) => Fault::Retry(text),
+            sqlx::Error::Encode(_) => Fault::Refused(text),
+            // A connection that ends while it is made is a breach of the protocol to the driver.
             _ => Fault::Down(format!("{text}; is it running, and can it be reached from here?")),
         };
     };
@@ -83,6 +84,14 @@ mod tests {
             Fault::Retry(_) => "retry",
             Fault::Down(_) => "down",
         }
+    }
+
+    #[test]
+    fn a_connection_that_ends_is_nobodys_fault_here() {
+        let ended = sqlx::Error::Protocol("unexpected response from SSLRequest: 0x00".to_owned());
+        assert_eq!(word(&classify(&ended)), "down");
+        assert_eq!(word(&classify(&sqlx::Error::PoolTimedOut)), "down");
+        assert_eq!(word(&classify(&sqlx::Error::Encode("too long".into()))), "refused");
     }
 
     #[test]
