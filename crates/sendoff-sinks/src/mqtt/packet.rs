@@ -231,35 +231,28 @@ fn refusal_of_v5(code: v5::ConnectReturnCode) -> Option<String> {
     })
 }
 
-fn acknowledged(reason: v5::PubAckReason) -> Verdict {
-    use v5::PubAckReason as Reason;
-    match reason {
-        Reason::Success => Verdict::Taken,
-        Reason::NoMatchingSubscribers => Verdict::NoSubscriber,
-        Reason::NotAuthorized => Verdict::NotAuthorized,
-        Reason::TopicNameInvalid => Verdict::InvalidTopic,
-        Reason::PayloadFormatInvalid => Verdict::InvalidPayload,
-        Reason::QuotaExceeded => Verdict::Quota,
-        Reason::UnspecifiedError => Verdict::Other("unspecified error"),
-        Reason::ImplementationSpecificError => Verdict::Other("implementation specific error"),
-        Reason::PacketIdentifierInUse => Verdict::Other("packet identifier in use"),
-    }
+/// The same reasons, once in the one answer and once in the first of two.
+macro_rules! verdict {
+    ($name:ident, $reason:ty) => {
+        fn $name(reason: $reason) -> Verdict {
+            type Reason = $reason;
+            match reason {
+                Reason::Success => Verdict::Taken,
+                Reason::NoMatchingSubscribers => Verdict::NoSubscriber,
+                Reason::NotAuthorized => Verdict::NotAuthorized,
+                Reason::TopicNameInvalid => Verdict::InvalidTopic,
+                Reason::PayloadFormatInvalid => Verdict::InvalidPayload,
+                Reason::QuotaExceeded => Verdict::Quota,
+                Reason::UnspecifiedError => Verdict::Other("unspecified error"),
+                Reason::ImplementationSpecificError => Verdict::Other("implementation specific error"),
+                Reason::PacketIdentifierInUse => Verdict::Other("packet identifier in use"),
+            }
+        }
+    };
 }
 
-fn received(reason: v5::PubRecReason) -> Verdict {
-    use v5::PubRecReason as Reason;
-    match reason {
-        Reason::Success => Verdict::Taken,
-        Reason::NoMatchingSubscribers => Verdict::NoSubscriber,
-        Reason::NotAuthorized => Verdict::NotAuthorized,
-        Reason::TopicNameInvalid => Verdict::InvalidTopic,
-        Reason::PayloadFormatInvalid => Verdict::InvalidPayload,
-        Reason::QuotaExceeded => Verdict::Quota,
-        Reason::UnspecifiedError => Verdict::Other("unspecified error"),
-        Reason::ImplementationSpecificError => Verdict::Other("implementation specific error"),
-        Reason::PacketIdentifierInUse => Verdict::Other("packet identifier in use"),
-    }
-}
+verdict!(acknowledged, v5::PubAckReason);
+verdict!(received, v5::PubRecReason);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
