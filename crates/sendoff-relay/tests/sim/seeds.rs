@@ -15,6 +15,9 @@ use crate::life::live;
 use crate::mutant::Mutant;
 use crate::plan::Plan;
 
+/// So many seeds take minutes: fewer are not worth a line of progress.
+const LONG_RUN: u64 = 100_000;
+
 /// A seed that was found to break a rule.
 #[derive(Debug)]
 pub(crate) struct Found {
@@ -141,15 +144,23 @@ pub(crate) fn run(from: u64, count: u64) -> Result<Totals, Box<Found>> {
     }
 }
 
-/// On a terminal, now and then.
+/// Now and then: in place on a terminal, a line for every twentieth elsewhere, so that a log tells how far a run of hours has come.
 fn show_progress(totals: &Totals, count: u64, began: Instant) {
     let mut screen = std::io::stderr();
-    if !totals.seeds.is_multiple_of(500) || !screen.is_terminal() {
+    let is_terminal = screen.is_terminal();
+    let step = if is_terminal { 500 } else { (count / 20).max(LONG_RUN / 20) };
+    if !totals.seeds.is_multiple_of(step) {
         return;
     }
     let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
     let rate = totals.seeds * 1_000 / millis;
     let percent = totals.seeds * 100 / count.max(1);
-    let _ = write!(screen, "\r{percent:>3} %  {} seeds, {rate}/s, {} faults ", totals.seeds, totals.faults());
+    let (start, end) = if is_terminal { ("\r", " ") } else { ("", "\n") };
+    let _ = write!(
+        screen,
+        "{start}{percent:>3} %  {} seeds, {rate}/s, {} faults{end}",
+        totals.seeds,
+        totals.faults()
+    );
     let _ = screen.flush();
 }
