@@ -1,6 +1,7 @@
 //! Every test server there is. To add one, write its file and name it in [`ALL`].
 
 mod faketime;
+mod fauxqs;
 mod galera;
 mod mariadb;
 mod mariadb_node;
@@ -19,7 +20,7 @@ use anyhow::{Context, Result};
 use crate::server::Server;
 
 /// All of them, a server after the one it stands in front of.
-pub(crate) static ALL: [&dyn Server; 11] = [
+pub(crate) static ALL: [&dyn Server; 12] = [
     &postgres15::Postgres15,
     &postgres18::Postgres18,
     &mariadb::MariaDb,
@@ -31,6 +32,7 @@ pub(crate) static ALL: [&dyn Server; 11] = [
     &nats::Nats,
     &rabbitmq::RabbitMq,
     &mosquitto::Mosquitto,
+    &fauxqs::Fauxqs,
 ];
 
 /// The names that `--only` takes.

@@ -3,6 +3,20 @@
 //! A [CloudEvent](https://github.com/cloudevents/spec) 1.0, in binary mode by default: the payload is the body as it was written, and what is known
 //! about it goes beside it. What a broker's headers cannot hold is refused with a reason before it is sent; it is never cut, and never ends a header early.
 
+// Amazon's sinks have no headers.
+#![cfg_attr(
+    not(any(
+        feature = "http",
+        feature = "inbox",
+        feature = "kafka",
+        feature = "mqtt",
+        feature = "nats",
+        feature = "rabbitmq",
+        feature = "redis"
+    )),
+    allow(dead_code)
+)]
+
 use std::borrow::Cow;
 
 use base64::Engine as _;
@@ -19,6 +33,10 @@ const STRUCTURED: &str = "application/cloudevents+json; charset=UTF-8";
 
 /// W3C trace context: sent under these names whatever the broker, and part of a structured event.
 const TRACE: [&str; 2] = ["traceparent", "tracestate"];
+
+/// The attribute for headers whose names no attribute may have: a JSON object, as text.
+#[cfg(feature = "_aws")]
+const OTHER_HEADERS: &str = "sendoffheaders";
 
 /// How what is known about an event travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -60,6 +78,11 @@ impl Carrier {
     pub(crate) const HTTP: Self =
         Self { prefix: "ce-", names_are_tokens: true, attributes_are_ascii: true, name_max: 8_192 };
 
+    /// No headers: names are checked, no more.
+    #[cfg(feature = "_aws")]
+    const AWS: Self =
+        Self { prefix: "", names_are_tokens: false, attributes_are_ascii: false, name_max: usize::MAX };
+
     /// AMQP headers, whose names are short strings.
     #[cfg(feature = "rabbitmq")]
     pub(crate) const RABBITMQ: Self =
@@ -69,6 +92,11 @@ impl Carrier {
     #[cfg(feature = "inbox")]
     pub(crate) const INBOX: Self =
         Self { prefix: "ce-", names_are_tokens: false, attributes_are_ascii: false, name_max: usize::MAX };
+
+    /// Kafka headers, as the Kafka binding of CloudEvents has them.
+    #[cfg(feature = "kafka")]
+    pub(crate) const KAFKA: Self =
+        Self { prefix: "ce_", names_are_tokens: false, attributes_are_ascii: false, name_max: usize::MAX };
 
     /// User properties of MQTT 5, which the MQTT binding of CloudEvents gives no prefix.
     #[cfg(feature = "mqtt")]
@@ -147,6 +175,42 @@ impl EnvelopeConfig {
             attributes.push((name, Cow::Borrowed(whole(name, value)?)));
         }
         Ok(structured(event, &attributes))
+    }
+
+    /// Wraps an event for a carrier that has no room for headers: the event's own go into the body as well, as attributes where their names allow it, and the others in
+    /// [`OTHER_HEADERS`]. It has no character that XML does not have.
+    ///
+    /// # Errors
+    /// Why it cannot be sent so.
+    #[cfg(feature = "_aws")]
+    pub(crate) fn wrap_text(&self, claimed: &Claimed) -> Result<String, String> {
+        let event = &claimed.event;
+        let mut attributes: Vec<(&str, Cow<'_, str>)> = self.attributes(claimed)?;
+        let known = attributes.len();
+        let mut others = serde_json::Map::new();
+        for (name, value) in &event.headers {
+            Carrier::AWS.check_name(name)?;
+            let value = whole(name, value)?;
+            let is_known = attributes.iter().take(known).any(|(taken, _)| taken == name);
+            if is_known || matches!(name.as_str(), "data" | "datacontenttype" | "dataschema" | OTHER_HEADERS)
+            {
+                return Err(format!("its header `{name}` has the name of one that says what the event is"));
+            }
+            if TRACE.contains(&name.as_str()) {
+                continue;
+            }
+            if name.chars().all(|one| matches!(one, 'a'..='z' | '0'..='9')) {
+                attributes.push((name, Cow::Borrowed(value)));
+            } else {
+                others.insert(name.clone(), value.into());
+            }
+        }
+        if !others.is_empty() {
+            attributes.push((OTHER_HEADERS, Cow::Owned(serde_json::Value::Object(others).to_string())));
+        }
+        let json = String::from_utf8(structured(event, &attributes)).map_err(|error| error.to_string())?;
+        // The only two that JSON lets through; in JSON they can be in a string alone, where they may be escaped.
+        Ok(json.replace('\u{FFFE}', "\\ufffe").replace('\u{FFFF}', "\\uffff"))
     }
 
     /// What a CloudEvent says about an event, and what sendoff adds.

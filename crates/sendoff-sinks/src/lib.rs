@@ -1,5 +1,7 @@
 //! Where events go: one module for each sink. Those that need no client library are here: in-process handlers, standard output, files, and nowhere.
 
+#[cfg(feature = "_aws")]
+mod aws;
 #[cfg(feature = "_envelope")]
 mod envelope;
 mod file;
@@ -10,6 +12,8 @@ mod in_turn;
 #[cfg(feature = "inbox")]
 mod inbox;
 mod json_line;
+#[cfg(feature = "kafka")]
+mod kafka;
 #[cfg(feature = "mqtt")]
 mod mqtt;
 #[cfg(feature = "nats")]
@@ -19,12 +23,18 @@ mod null;
 mod rabbitmq;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "_envelope")]
+mod secret;
 mod stdout;
 #[cfg(feature = "_envelope")]
 mod template;
 #[cfg(feature = "_tls")]
 mod tls;
 
+#[cfg(feature = "sns")]
+pub use aws::{Sns, SnsConfig};
+#[cfg(feature = "sqs")]
+pub use aws::{Sqs, SqsConfig};
 #[cfg(feature = "_envelope")]
 pub use envelope::{EnvelopeConfig, Mode};
 pub use file::{File, FileConfig};
@@ -34,6 +44,8 @@ pub use http::{Http, HttpConfig, SigningSecret};
 #[cfg(feature = "inbox")]
 pub use inbox::{Inbox, InboxConfig};
 pub use json_line::json_line;
+#[cfg(feature = "kafka")]
+pub use kafka::{Kafka, KafkaCompression, KafkaConfig, KafkaMechanism, KafkaSasl, KafkaSecurity, KafkaTls};
 #[cfg(feature = "mqtt")]
 pub use mqtt::{Mqtt, MqttConfig, MqttQos, MqttVersion};
 #[cfg(feature = "nats")]
@@ -43,6 +55,8 @@ pub use null::Null;
 pub use rabbitmq::{RabbitMq, RabbitMqConfig};
 #[cfg(feature = "redis")]
 pub use redis::{Redis, RedisConfig};
+#[cfg(feature = "_envelope")]
+pub use secret::Secret;
 pub use stdout::Stdout;
 #[cfg(feature = "_envelope")]
 pub use template::{Template, TemplateError};

@@ -1,23 +1,28 @@
 //! NATS JetStream: each event one message, acknowledged by its stream, which drops what it has seen.
 
+mod access;
+
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::connection::State;
 use async_nats::jetstream::context::{Context, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream;
-use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr};
+use async_nats::{Client, HeaderMap, ServerAddr};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::join_all;
-use percent_encoding::percent_decode_str;
 use sendoff::outbox::Claimed;
 use sendoff::{Capabilities, Delivery, Sink, SinkError};
 
+use self::access::{Login, Trouble};
 use crate::envelope::{Carrier, EnvelopeConfig};
+use crate::secret::Secret;
 use crate::template::Template;
+use crate::tls::Files;
 
 /// How long a server may take to say that it is there.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -37,8 +42,20 @@ pub struct NatsStream {
 /// Where a [`Nats`] sink publishes, and how.
 #[derive(Clone)]
 pub struct NatsConfig {
-    /// The servers: `nats://user:password@host:4222`, more than one with commas between them.
+    /// The servers: `nats://user:password@host:4222`, more than one with commas between them. With `tls://` a server that does not encrypt is not spoken to.
     pub url: String,
+    /// Who asks, instead of the user in the URL.
+    pub username: Option<String>,
+    /// The password, instead of the one in the URL; read anew for each connection.
+    pub password: Option<Secret>,
+    /// A token, instead of user and password; read anew for each connection.
+    pub token: Option<Secret>,
+    /// Whom to trust: certificates of authorities as PEM, and nobody else. With it a server that does not encrypt is not spoken to. None: who the system trusts.
+    pub ca_file: Option<PathBuf>,
+    /// A certificate that the server knows this client by, as PEM, with those that it was signed by. This and its key are read once, with the first event.
+    pub client_cert_file: Option<PathBuf>,
+    /// The key of the certificate, as PEM.
+    pub client_key_file: Option<PathBuf>,
     /// The stream.
     pub stream: NatsStream,
     /// The subject of an event.
@@ -54,11 +71,21 @@ impl NatsConfig {
     pub fn new(url: impl Into<String>, stream: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            username: None,
+            password: None,
+            token: None,
+            ca_file: None,
+            client_cert_file: None,
+            client_key_file: None,
             stream: NatsStream { name: stream.into(), create_for: Vec::new() },
             subject: Template::topic(),
             timeout: Duration::from_secs(5),
             envelope: EnvelopeConfig::default(),
         }
+    }
+
+    fn tls_files(&self) -> Files<'_> {
+        Files::new(&self.ca_file, &self.client_cert_file, &self.client_key_file)
     }
 }
 
@@ -66,6 +93,12 @@ impl fmt::Debug for NatsConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without the URL, which may have a password in it.
         f.debug_struct("NatsConfig")
+            .field("username", &self.username)
+            .field("password", &self.password)
+            .field("token", &self.token)
+            .field("ca_file", &self.ca_file)
+            .field("client_cert_file", &self.client_cert_file)
+            .field("client_key_file", &self.client_key_file)
             .field("stream", &self.stream)
             .field("subject", &self.subject)
             .field("timeout", &self.timeout)
@@ -81,6 +114,7 @@ pub struct Nats {
     connected: tokio::sync::Mutex<Option<Connected>>,
     /// The stream's duplicate window, once it is known.
     window: Mutex<Option<Duration>>,
+    trouble: Arc<Trouble>,
 }
 
 impl fmt::Debug for Nats {
@@ -98,7 +132,12 @@ struct Connected {
 impl Nats {
     /// A sink of this stream, which is connected to with the first event.
     pub fn new(config: NatsConfig) -> Self {
-        Self { config, connected: tokio::sync::Mutex::default(), window: Mutex::default() }
+        Self {
+            config,
+            connected: tokio::sync::Mutex::default(),
+            window: Mutex::default(),
+            trouble: Arc::default(),
+        }
     }
 
     /// Connects, unless it has before, and finds the stream.
@@ -108,7 +147,11 @@ impl Nats {
             return Ok(connected.clone());
         }
         let servers = self.servers()?;
-        let options = credentials(&servers)
+        let files = self.config.tls_files();
+        let options = Login::new(&self.config, &servers)
+            .options(Arc::clone(&self.trouble))
+            .tls_client_config(files.client()?)
+            .require_tls(files.are_given())
             .name("sendoff")
             .connection_timeout(self.config.timeout)
             .request_timeout(Some(self.config.timeout))
@@ -117,7 +160,7 @@ impl Nats {
                     Duration::from_millis(10) * u32::try_from(attempts).unwrap_or(u32::MAX).min(1_000);
                 pause.min(RECONNECT_MAX)
             });
-        let client = options.connect(servers).await.map_err(|error| unreachable(&error))?;
+        let client = options.connect(servers).await.map_err(|error| self.trouble.unreachable(&error))?;
         let mut context = async_nats::jetstream::new(client.clone());
         context.set_timeout(self.config.timeout);
         let connected = Connected { client, context };
@@ -132,6 +175,16 @@ impl Nats {
         servers
             .collect::<Result<_, _>>()
             .map_err(|_| "its URL cannot be read; give nats://host:4222".to_owned())
+    }
+
+    /// Hosts and ports, for people.
+    fn name(&self) -> String {
+        let servers = self.servers().unwrap_or_default();
+        let named = servers.iter().map(|server| match server.host() {
+            host if host.contains(':') => format!("[{host}]:{}", server.port()),
+            host => format!("{host}:{}", server.port()),
+        });
+        named.collect::<Vec<_>>().join(", ")
     }
 
     /// The stream is there, or made if that is wanted.
@@ -163,13 +216,13 @@ impl Nats {
         let asked = async {
             let connected = self.connect().await?;
             if connected.client.connection_state() != State::Connected {
-                return Err("the connection is lost".to_owned());
+                return Err(self.trouble.reason());
             }
             self.find_stream(&connected).await
         };
-        tokio::time::timeout(PING_TIMEOUT, asked)
-            .await
-            .unwrap_or_else(|_| Err("it does not answer".to_owned()))
+        let answered = tokio::time::timeout(PING_TIMEOUT, asked).await;
+        let answered = answered.unwrap_or_else(|_| Err("it does not answer".to_owned()));
+        answered.map_err(|error| format!("{}: {error}", self.name()))
     }
 
     /// Sends the messages, and waits for their acknowledgements.
@@ -289,27 +342,6 @@ fn check_subject(subject: &str) -> Result<(), String> {
     ))
 }
 
-/// User and password of the first URL that has them, which the client does not look at by itself.
-fn credentials(servers: &[ServerAddr]) -> ConnectOptions {
-    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let user = servers.iter().find_map(|server| Some((server.username()?, server.password()?)));
-    match user {
-        Some((user, password)) => ConnectOptions::with_user_and_password(decoded(user), decoded(password)),
-        None => ConnectOptions::new(),
-    }
-}
-
-/// Why no connection was made, and what to do.
-fn unreachable(error: &async_nats::ConnectError) -> String {
-    use async_nats::ConnectErrorKind as Kind;
-    let hint = match error.kind() {
-        Kind::Authentication | Kind::AuthorizationViolation => "; are user and password in its URL right?",
-        Kind::ServerParse => "; give nats://host:4222",
-        _ => "; is it running, and can it be reached from here?",
-    };
-    format!("{error}{hint}")
-}
-
 /// It may be the server's fault, and the event may have arrived.
 fn is_in_doubt(kind: PublishErrorKind) -> bool {
     matches!(
@@ -368,9 +400,15 @@ mod tests {
         assert_eq!(refused(&event), "its header `Nats-Msg-Id` has a name that the server reads as its own");
     }
 
-    #[test]
-    fn a_password_is_shown_nowhere() {
-        let sink = Nats::new(NatsConfig::new("nats://user:s3cret@localhost:1", "s"));
-        assert!(!format!("{sink:?}").contains("s3cret"), "{sink:?}");
+    #[tokio::test]
+    async fn a_secret_is_shown_nowhere() {
+        let secret = || Some(Secret::Plain("s3cret".to_owned()));
+        let config = NatsConfig::new("nats://user:s3cret@127.0.0.1:1", "s");
+        let sink = Nats::new(NatsConfig { password: secret(), token: secret(), ..config });
+        let (checked, delivery) = (sink.check().await, sink.publish(&[claimed(1, None, b"x")]).await);
+        let shown = format!("{sink:?} {checked:?} {delivery:?}");
+        assert!(!shown.contains("s3cret") && shown.contains("127.0.0.1:1: "), "{shown}");
+        let error = Nats::new(NatsConfig::new("nats://user:s3cret@h:port", "s")).check().await.unwrap_err();
+        assert!(!error.to_string().contains("s3cret"), "{error}");
     }
 }

@@ -5,6 +5,7 @@ mod connection;
 mod message;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,9 @@ use self::answer::{Fault, Outcome, answers, cause, single, unreachable};
 use self::connection::{Connected, Server};
 use self::message::Message;
 use crate::envelope::EnvelopeConfig;
+use crate::secret::{self, Secret};
 use crate::template::Template;
+use crate::tls::Files;
 
 /// Why nothing goes on while the server is short of memory or disk.
 const BLOCKED: &str = "the server blocks publishers: it is short of memory or disk space (`rabbitmqctl status` shows its alarms)";
@@ -30,6 +33,16 @@ const BLOCKED: &str = "the server blocks publishers: it is short of memory or di
 pub struct RabbitMqConfig {
     /// The server: `amqp://user:password@host:5672/vhost`, with `amqps://` over TLS. Without a virtual host it is `/`.
     pub url: String,
+    /// Who asks, instead of the user in the URL.
+    pub username: Option<String>,
+    /// The password, instead of the one in the URL; read anew for each connection.
+    pub password: Option<Secret>,
+    /// Whom to trust with `amqps://`: certificates of authorities as PEM, and nobody else. None: who the system trusts.
+    pub ca_file: Option<PathBuf>,
+    /// A certificate that the server knows this client by, as PEM, with those that it was signed by.
+    pub client_cert_file: Option<PathBuf>,
+    /// The key of the certificate, as PEM.
+    pub client_key_file: Option<PathBuf>,
     /// The exchange, which must be there. An empty name is the server's own: the routing key names a queue.
     pub exchange: Template,
     /// The routing key of an event.
@@ -47,6 +60,11 @@ impl RabbitMqConfig {
     pub fn new(url: impl Into<String>, exchange: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            username: None,
+            password: None,
+            ca_file: None,
+            client_cert_file: None,
+            client_key_file: None,
             exchange: Template::fixed(exchange),
             routing_key: Template::topic(),
             max_payload: 16 * 1024 * 1024,
@@ -54,12 +72,21 @@ impl RabbitMqConfig {
             envelope: EnvelopeConfig::default(),
         }
     }
+
+    fn tls_files(&self) -> Files<'_> {
+        Files::new(&self.ca_file, &self.client_cert_file, &self.client_key_file)
+    }
 }
 
 impl fmt::Debug for RabbitMqConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without the URL, which may have a password in it.
         f.debug_struct("RabbitMqConfig")
+            .field("username", &self.username)
+            .field("password", &self.password)
+            .field("ca_file", &self.ca_file)
+            .field("client_cert_file", &self.client_cert_file)
+            .field("client_key_file", &self.client_key_file)
             .field("exchange", &self.exchange)
             .field("routing_key", &self.routing_key)
             .field("max_payload", &self.max_payload)
@@ -86,9 +113,14 @@ impl RabbitMq {
     /// A sink of this server, which is connected to with the first event.
     ///
     /// # Errors
-    /// The URL cannot be read.
+    /// The URL or the certificates cannot be read.
     pub fn new(config: RabbitMqConfig) -> Result<Self, SinkError> {
-        let server = Server::new(&config.url).map_err(|error| SinkError::new("rabbitmq", error))?;
+        let wrong = |error: String| SinkError::new("rabbitmq", error);
+        let server = Server::new(&config.url).map_err(wrong)?;
+        let files = config.tls_files();
+        let checked =
+            if server.is_encrypted() { files.client().map(drop) } else { files.check_unused("amqps") };
+        checked.map_err(wrong)?;
         Ok(Self { config, server, connected: tokio::sync::Mutex::default() })
     }
 
@@ -99,7 +131,10 @@ impl RabbitMq {
             return Ok(Arc::clone(connected));
         }
         *held = None;
-        let opened = Connected::open(&self.server, self.config.timeout).await;
+        let password = secret::read(self.config.password.as_ref(), "password")?;
+        let server = self.server.asked_by(self.config.username.clone(), password);
+        let tls = server.is_encrypted().then(|| self.config.tls_files().client()).transpose()?;
+        let opened = Connected::open(&server, tls.map(Arc::new), self.config.timeout).await;
         let connected = Arc::new(opened.map_err(|error| unreachable(&error))?);
         *held = Some(Arc::clone(&connected));
         Ok(connected)
@@ -310,14 +345,38 @@ mod tests {
     use super::*;
     use crate::json_line::tests::claimed;
 
-    #[test]
-    fn a_password_is_shown_nowhere() {
+    #[tokio::test]
+    async fn a_password_is_shown_nowhere() {
         let sink = RabbitMq::new(RabbitMqConfig::new("amqp://user:s3cret@localhost:1", "e")).unwrap();
         assert!(!format!("{sink:?}").contains("s3cret"), "{sink:?}");
         for url in ["user:s3cret@localhost", "http://user:s3cret@localhost", "amqp://u:s3cret@h:port"] {
             let error = RabbitMq::new(RabbitMqConfig::new(url, "e")).unwrap_err().to_string();
             assert!(!error.contains("s3cret") && error.contains("give amqp://"), "{error}");
         }
+        let password = Some(Secret::Plain("s3cret".to_owned()));
+        let config = RabbitMqConfig { password, ..RabbitMqConfig::new("amqp://user@127.0.0.1:1", "e") };
+        let sink = RabbitMq::new(config).unwrap();
+        let shown = format!("{sink:?} {:?}", sink.check().await);
+        assert!(shown.contains("Secret(..)") && !shown.contains("s3cret"), "{shown}");
+    }
+
+    #[tokio::test]
+    async fn a_password_that_is_not_there_is_said() {
+        let password = Some(Secret::File("/nowhere/password".into()));
+        let config = RabbitMqConfig { password, ..RabbitMqConfig::new("amqp://127.0.0.1:1", "e") };
+        let sink = RabbitMq::new(config).unwrap();
+        let named = "127.0.0.1:1: `password`: the file /nowhere/password cannot be read";
+        let error = sink.check().await.unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+        let delivery = sink.publish(&[claimed(1, None, b"x")]).await.remove(0);
+        assert!(matches!(&delivery, Delivery::Down { error } if error.contains(named)), "{delivery:?}");
+    }
+
+    #[test]
+    fn files_for_encryption_are_not_left_unused() {
+        let config =
+            RabbitMqConfig { ca_file: Some("/ca.pem".into()), ..RabbitMqConfig::new("amqp://h", "e") };
+        assert!(RabbitMq::new(config).unwrap_err().to_string().contains("give amqps://"));
     }
 
     /// A server that takes connections and says nothing must not cost a thread with each try.

@@ -1,18 +1,24 @@
 //! Redis Streams: each event one entry, many in one trip.
 
+mod server;
+
 use std::collections::HashSet;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, ErrorKind, Pipeline, RedisError, Value};
+use redis::{ErrorKind, Pipeline, RedisError, Value};
 use sendoff::outbox::Claimed;
 use sendoff::{Capabilities, Delivery, Sink, SinkError};
 use tokio::sync::Mutex;
 
+use self::server::{Fault, Server, silent};
 use crate::envelope::{Carrier, EnvelopeConfig};
+use crate::secret::Secret;
 use crate::template::Template;
+use crate::tls::Files;
 
 /// The field that the payload is in.
 const PAYLOAD: &str = "payload";
@@ -26,8 +32,18 @@ const PING_TIMEOUT: Duration = Duration::from_secs(2);
 /// Where a [`Redis`] sink adds events, and how.
 #[derive(Clone)]
 pub struct RedisConfig {
-    /// The server: `redis://user:password@host:6379/0`.
+    /// The server: `redis://user:password@host:6379/0`, or encrypted `rediss://user:password@host:6380/0`.
     pub url: String,
+    /// Who asks, instead of the user in the URL.
+    pub username: Option<String>,
+    /// The password, instead of the one in the URL; read anew for each connection.
+    pub password: Option<Secret>,
+    /// Whom to trust with `rediss://`: certificates of authorities as PEM, and nobody else. None: who the system trusts.
+    pub ca_file: Option<PathBuf>,
+    /// A certificate that the server knows this client by, as PEM, with those that it was signed by.
+    pub client_cert_file: Option<PathBuf>,
+    /// The key of the certificate, as PEM.
+    pub client_key_file: Option<PathBuf>,
     /// The stream of an event.
     pub stream: Template,
     /// A stream is cut to about so many entries; none: it grows.
@@ -46,6 +62,11 @@ impl RedisConfig {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            username: None,
+            password: None,
+            ca_file: None,
+            client_cert_file: None,
+            client_key_file: None,
             stream: Template::topic(),
             max_length: None,
             dedupe: None,
@@ -53,12 +74,21 @@ impl RedisConfig {
             envelope: EnvelopeConfig::default(),
         }
     }
+
+    fn tls_files(&self) -> Files<'_> {
+        Files::new(&self.ca_file, &self.client_cert_file, &self.client_key_file)
+    }
 }
 
 impl fmt::Debug for RedisConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without the URL, which may have a password in it.
         f.debug_struct("RedisConfig")
+            .field("username", &self.username)
+            .field("password", &self.password)
+            .field("ca_file", &self.ca_file)
+            .field("client_cert_file", &self.client_cert_file)
+            .field("client_key_file", &self.client_key_file)
             .field("stream", &self.stream)
             .field("max_length", &self.max_length)
             .field("dedupe", &self.dedupe)
@@ -74,9 +104,7 @@ impl fmt::Debug for RedisConfig {
 #[derive(Debug)]
 pub struct Redis {
     config: RedisConfig,
-    client: Client,
-    /// Host and port, for people.
-    server: String,
+    server: Server,
     connection: Mutex<Option<MultiplexedConnection>>,
 }
 
@@ -84,25 +112,20 @@ impl Redis {
     /// A sink of this server, which is connected to with the first event.
     ///
     /// # Errors
-    /// A URL that is none.
+    /// A URL that is none, and certificates that cannot be read.
     pub fn new(config: RedisConfig) -> Result<Self, SinkError> {
-        let client = Client::open(config.url.as_str())
-            // Not its text: it may repeat the URL.
-            .map_err(|_| SinkError::new("redis", "its URL cannot be read; give redis://host:6379/0"))?;
-        let server = client.get_connection_info().addr().to_string();
-        Ok(Self { config, client, server, connection: Mutex::default() })
+        let server = Server::new(&config).map_err(|error| SinkError::new("redis", error))?;
+        Ok(Self { config, server, connection: Mutex::default() })
     }
 
     /// Connects, unless it is connected.
-    async fn connect(&self) -> Result<MultiplexedConnection, RedisError> {
+    async fn connect(&self) -> Result<MultiplexedConnection, Fault> {
         let mut held = self.connection.lock().await;
         if let Some(connection) = &*held {
             return Ok(connection.clone());
         }
-        let timeout = Some(self.config.timeout);
-        let config =
-            AsyncConnectionConfig::new().set_connection_timeout(timeout).set_response_timeout(timeout);
-        let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let opened = tokio::time::timeout(self.config.timeout, self.server.open(&self.config)).await;
+        let mut connection = opened.unwrap_or_else(|_| Err(silent().into()))?;
         // A server that wants a password first says so of a short command; it calls a long one broken.
         redis::cmd("PING").query_async::<()>(&mut connection).await?;
         *held = Some(connection.clone());
@@ -114,13 +137,13 @@ impl Redis {
         self.connection.lock().await.take();
     }
 
-    async fn ping(&self) -> Result<(), RedisError> {
+    async fn ping(&self) -> Result<(), Fault> {
         let asked = async {
             let mut connection = self.connect().await?;
-            redis::cmd("PING").query_async::<()>(&mut connection).await
+            Ok(redis::cmd("PING").query_async::<()>(&mut connection).await?)
         };
         let answered = tokio::time::timeout(PING_TIMEOUT, asked).await;
-        answered.unwrap_or_else(|_| Err((ErrorKind::Io, "it does not answer").into()))
+        answered.unwrap_or_else(|_| Err(silent().into()))
     }
 
     /// Which of these event ids were added before.
@@ -141,7 +164,7 @@ impl Redis {
     }
 
     /// Adds the entries in one trip; an answer for each.
-    async fn add(&self, entries: &[(&Claimed, Entry)]) -> Result<Vec<Delivery>, RedisError> {
+    async fn add(&self, entries: &[(&Claimed, Entry)]) -> Result<Vec<Delivery>, Fault> {
         let mut connection = self.connect().await?;
         let events: Vec<&Claimed> = entries.iter().map(|(event, _)| *event).collect();
         let known = self.known(&mut connection, &events).await?;
@@ -201,13 +224,15 @@ impl Redis {
     }
 
     /// What a failed trip means for the events of it.
-    async fn failed(&self, error: &RedisError) -> Delivery {
+    async fn failed(&self, fault: &Fault) -> Delivery {
         self.disconnect().await;
+        let down = || Delivery::down(format!("{}: {}", self.server.name, fault.advice()));
+        let Fault::Redis(error) = fault else { return down() };
         if error.is_timeout() && self.ping().await.is_ok() {
-            return Delivery::retry(format!("{} did not answer in time", self.server));
+            return Delivery::retry(format!("{} did not answer in time", self.server.name));
         }
         match classify(error) {
-            Delivery::Down { error } => Delivery::down(format!("{}: {error}", self.server)),
+            Delivery::Down { .. } => down(),
             other => other,
         }
     }
@@ -229,7 +254,7 @@ impl Sink for Redis {
             .collect();
         let mut answers = match self.add(&good).await {
             Ok(answers) => answers,
-            Err(error) => vec![self.failed(&error).await; good.len()],
+            Err(fault) => vec![self.failed(&fault).await; good.len()],
         }
         .into_iter();
         entries
@@ -244,9 +269,9 @@ impl Sink for Redis {
     async fn check(&self) -> Result<(), SinkError> {
         match self.ping().await {
             Ok(()) => Ok(()),
-            Err(error) => {
+            Err(fault) => {
                 self.disconnect().await;
-                Err(SinkError::new("redis", format!("{}: {}", self.server, advice(&error))))
+                Err(SinkError::new("redis", format!("{}: {}", self.server.name, fault.advice())))
             }
         }
     }
@@ -308,19 +333,6 @@ fn classify(error: &RedisError) -> Delivery {
     }
 }
 
-/// What is wrong, and what to do.
-fn advice(error: &RedisError) -> String {
-    let hint = match error.code() {
-        Some("NOAUTH") => "; put user and password into its URL",
-        Some("WRONGPASS") => "; user or password are wrong",
-        Some("NOPERM") => "; the user needs XADD, SET, MGET and PING on these keys",
-        _ if error.kind() == ErrorKind::AuthenticationFailed => "; user or password are wrong",
-        _ if error.is_io_error() => "; is it running, and can it be reached from here?",
-        _ => "",
-    };
-    format!("{error}{hint}")
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -361,12 +373,34 @@ mod tests {
         assert_eq!(Entry::new(&config, &event).unwrap_err(), error);
     }
 
-    #[test]
-    fn a_password_is_shown_nowhere() {
+    #[tokio::test]
+    async fn a_password_is_shown_nowhere() {
         let url = "redis://user:s3cret@localhost:1/0";
         let sink = Redis::new(RedisConfig::new(url)).unwrap();
         assert!(!format!("{sink:?} {:?}", sink.config).contains("s3cret"), "{sink:?}");
         let error = Redis::new(RedisConfig::new("http://user:s3cret@localhost")).unwrap_err();
         assert!(!error.to_string().contains("s3cret"), "{error}");
+        let password = Some(Secret::Plain("s3cret".to_owned()));
+        let sink =
+            Redis::new(RedisConfig { password, ..RedisConfig::new("rediss://user@127.0.0.1:1") }).unwrap();
+        let shown = format!("{sink:?} {:?}", sink.check().await);
+        assert!(shown.contains("Secret(..)") && !shown.contains("s3cret"), "{shown}");
+    }
+
+    #[tokio::test]
+    async fn a_password_that_is_not_there_is_said() {
+        let password = Some(Secret::Env("SENDOFF_NO_SUCH_VARIABLE".to_owned()));
+        let sink = Redis::new(RedisConfig { password, ..RedisConfig::new("redis://127.0.0.1:1") }).unwrap();
+        let named = "127.0.0.1:1: `password`: the environment variable SENDOFF_NO_SUCH_VARIABLE is not set";
+        let error = sink.check().await.unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+        let delivery = sink.publish(&[claimed(1, None, b"x")]).await.remove(0);
+        assert!(matches!(&delivery, Delivery::Down { error } if error == named), "{delivery:?}");
+    }
+
+    #[test]
+    fn files_for_encryption_are_not_left_unused() {
+        let config = RedisConfig { ca_file: Some("/ca.pem".into()), ..RedisConfig::new("redis://h") };
+        assert!(Redis::new(config).unwrap_err().to_string().contains("give rediss://"));
     }
 }

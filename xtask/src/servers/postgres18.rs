@@ -58,6 +58,11 @@ impl Server for Postgres18 {
 
 /// Where the archive is kept between runs.
 fn archive_path() -> Result<PathBuf> {
+    Ok(cache_path()?.join(ARCHIVE))
+}
+
+/// Where downloads are kept between runs.
+pub(super) fn cache_path() -> Result<PathBuf> {
     let cache = match std::env::var_os("XDG_CACHE_HOME").filter(|value| !value.is_empty()) {
         Some(cache) => PathBuf::from(cache),
         None => PathBuf::from(
@@ -65,7 +70,7 @@ fn archive_path() -> Result<PathBuf> {
         )
         .join(".cache"),
     };
-    Ok(cache.join("sendoff-test").join(ARCHIVE))
+    Ok(cache.join("sendoff-test"))
 }
 
 /// The archive, downloaded on first use. It gets its final name only when it is complete and verified, so

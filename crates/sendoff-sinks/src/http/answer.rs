@@ -9,6 +9,7 @@ use sendoff::Delivery;
 use time::{Date, Month, OffsetDateTime};
 
 use super::guard::Private;
+use crate::tls;
 
 /// More of an answer is not read.
 const BODY_MAX: usize = 64 * 1024;
@@ -93,7 +94,7 @@ impl Said {
 
 /// What to do about a refusal.
 pub(super) const CREDENTIALS: &str =
-    "are the credentials in its headers or URL, and its signing secrets, right?";
+    "are the credentials, in `authorization`, its headers or URL, and its signing secrets right?";
 
 /// Why there was no answer; `server`: host and port.
 pub(super) fn unanswered(server: &str, error: &reqwest::Error) -> Answer {
@@ -115,8 +116,8 @@ pub(super) fn unreachable(server: &str, error: &reqwest::Error) -> String {
     }
     let hint = if causes(error).any(|cause| cause.is::<Private>()) {
         ""
-    } else if causes(error).any(is_tls) {
-        "; is its certificate right? That of a private authority goes into `ca_file`"
+    } else if let Some(hint) = tls::hint(error) {
+        hint
     } else if error.is_dns() {
         "; is its name right?"
     } else {
@@ -128,12 +129,6 @@ pub(super) fn unreachable(server: &str, error: &reqwest::Error) -> String {
 /// The error itself is left out: it says no more than that there was one, and may repeat the URL.
 fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     std::iter::successors(error.source(), |cause| (*cause).source())
-}
-
-/// An I/O error does not name the one inside of it as its source.
-fn is_tls(cause: &(dyn StdError + 'static)) -> bool {
-    let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    cause.is::<rustls::Error>() || inner.is_some_and(|inner| is_tls(inner))
 }
 
 /// The one that it began with.

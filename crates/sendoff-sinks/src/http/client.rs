@@ -35,11 +35,11 @@ impl Clients {
         let proxy = proxy.map_err(|_| "its proxy's URL cannot be read; give http://host:3128")?;
         let needs_tls = endpoints.iter().any(|endpoint| endpoint.base().scheme() == "https");
         let is_secure_proxy = config.proxy.as_deref().is_some_and(|url| url.starts_with("https:"));
-        let trust = match &config.ca_file {
-            None if !needs_tls && !is_secure_proxy => Trust::Nobody,
-            file => Trust::of(file.as_deref()),
+        let files = config.tls_files();
+        let mut tls = match files.trust() {
+            Trust::System if !needs_tls && !is_secure_proxy => tls::client(Trust::Nobody, files.identity()?)?,
+            _ => files.client()?,
         };
-        let mut tls = tls::client(trust)?;
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         // A proxy looks names up by itself; the one name that is looked up here is its own.
         let is_guarded = !config.allow_private && proxy.is_none();

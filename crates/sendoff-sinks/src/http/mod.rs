@@ -2,6 +2,7 @@
 
 mod answer;
 mod client;
+mod credentials;
 mod endpoint;
 mod guard;
 mod request;
@@ -13,21 +14,21 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, StatusCode};
 use sendoff::outbox::Claimed;
 use sendoff::{Capabilities, Delivery, Sink, SinkError};
 
 use self::answer::{Answer, CREDENTIALS, Said, unanswered, unreachable};
 use self::client::Clients;
+use self::credentials::Credentials;
 use self::endpoint::Endpoint;
-use self::request::{Request, fixed_headers, item};
+use self::request::{Request, item};
 pub use self::signature::SigningSecret;
 use crate::envelope::EnvelopeConfig;
+use crate::secret::Secret;
+use crate::tls::Files;
 
 /// How long a receiver may take to say that it is there.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -40,8 +41,10 @@ const ROUNDS: usize = 4;
 pub struct HttpConfig {
     /// Where to: `https://host/hooks/{topic}`. The path may have holes, as in a [`Template`](crate::Template); what fills them is percent-encoded. User and password in it are sent as `Authorization`.
     pub url: String,
-    /// Headers of every request, as `Authorization`. They are shown nowhere.
+    /// Headers of every request. They are shown nowhere.
     pub headers: Vec<(String, String)>,
+    /// The header `Authorization`, the whole of it: `Bearer …`; read anew for each call.
+    pub authorization: Option<Secret>,
     /// Each request is signed with all of these, as [Standard Webhooks](https://www.standardwebhooks.com) has it: `webhook-id`, `webhook-timestamp` and `webhook-signature`. Empty: none is.
     pub secrets: Vec<SigningSecret>,
     /// All events of a call go in one POST, `application/cloudevents-batch+json`: the receiver takes all or none. One that is refused is sent again event by
@@ -57,6 +60,10 @@ pub struct HttpConfig {
     pub check_url: Option<String>,
     /// Certificates of the authorities to trust, as PEM, and nobody else. None: those that the system trusts.
     pub ca_file: Option<PathBuf>,
+    /// A certificate that the receiver knows this client by, as PEM, with those that it was signed by. This and its key are read once, at the start.
+    pub client_cert_file: Option<PathBuf>,
+    /// The key of the certificate, as PEM.
+    pub client_key_file: Option<PathBuf>,
     /// Requests go through this proxy, `http://user:password@host:3128`; none: straight, whatever the environment says. A proxy looks names up by itself, and so has to
     /// guard private addresses by itself.
     pub proxy: Option<String>,
@@ -73,6 +80,7 @@ impl HttpConfig {
         Self {
             url: url.into(),
             headers: Vec::new(),
+            authorization: None,
             secrets: Vec::new(),
             batch: false,
             concurrency: 16,
@@ -80,10 +88,16 @@ impl HttpConfig {
             timeout: Duration::from_secs(5),
             check_url: None,
             ca_file: None,
+            client_cert_file: None,
+            client_key_file: None,
             proxy: None,
             allow_private: false,
             envelope: EnvelopeConfig::default(),
         }
+    }
+
+    fn tls_files(&self) -> Files<'_> {
+        Files::new(&self.ca_file, &self.client_cert_file, &self.client_key_file)
     }
 }
 
@@ -91,11 +105,15 @@ impl fmt::Debug for HttpConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without URLs and headers, which may have secrets in them.
         f.debug_struct("HttpConfig")
+            .field("authorization", &self.authorization)
+            .field("secrets", &self.secrets)
             .field("batch", &self.batch)
             .field("concurrency", &self.concurrency)
             .field("dedupe", &self.dedupe)
             .field("timeout", &self.timeout)
             .field("ca_file", &self.ca_file)
+            .field("client_cert_file", &self.client_cert_file)
+            .field("client_key_file", &self.client_key_file)
             .field("allow_private", &self.allow_private)
             .field("envelope", &self.envelope)
             .finish_non_exhaustive()
@@ -110,10 +128,6 @@ pub struct Http {
     endpoint: Endpoint,
     /// Asked whether the receiver is there.
     check: Endpoint,
-    /// Headers of every request.
-    fixed: HeaderMap,
-    /// What no answer may be shown with.
-    secrets: Vec<String>,
     /// Host and port, for people.
     server: String,
     clients: Clients,
@@ -153,12 +167,17 @@ impl Http {
             Some(url) => Endpoint::parse(url).map_err(|error| format!("`check_url`: {error}"))?,
             None => endpoint.clone(),
         };
-        let fixed = fixed_headers(&config.headers)?;
+        Credentials::check(&config, &endpoint)?;
         let clients = Clients::new(&config, &[&endpoint, &check])?;
         let client = Mutex::new(clients.client(config.timeout, true)?);
         let pinger = clients.client(PING_TIMEOUT, false)?;
-        let (server, secrets) = (endpoint.server(), secrets(&config, &endpoint));
-        Ok(Self { config, endpoint, check, fixed, secrets, server, clients, client, pinger })
+        let server = endpoint.server();
+        Ok(Self { config, endpoint, check, server, clients, client, pinger })
+    }
+
+    /// As they are now.
+    fn credentials(&self) -> Result<Credentials, String> {
+        Credentials::read(&self.config, &self.endpoint).map_err(|error| format!("{}: {error}", self.server))
     }
 
     /// Lets go of connections that cannot be trusted any more.
@@ -170,18 +189,18 @@ impl Http {
     }
 
     /// Whether the receiver answers, whatever it says.
-    async fn ping(&self) -> Result<StatusCode, String> {
+    async fn ping(&self, credentials: &Credentials) -> Result<StatusCode, String> {
         let request = self.pinger.request(Method::OPTIONS, self.check.base().clone());
-        let answered = request.headers(self.fixed.clone()).send().await;
+        let answered = request.headers(credentials.headers.clone()).send().await;
         answered.map(|response| response.status()).map_err(|error| unreachable(&self.check.server(), &error))
     }
 
-    async fn send(&self, request: Request) -> Answer {
+    async fn send(&self, request: Request, credentials: &Credentials) -> Answer {
         let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let sent = client.post(request.url).headers(request.headers).body(request.body).send();
         match sent.await {
             Ok(response) => {
-                let said = Said::read(response, &self.secrets).await;
+                let said = Said::read(response, &credentials.secrets).await;
                 Answer::Clear(said.delivery(&self.server, self.endpoint.is_fixed()))
             }
             Err(error) => unanswered(&self.server, &error),
@@ -189,7 +208,7 @@ impl Http {
     }
 
     /// Sends requests, so many at a time. None begins once the receiver is down or the time for one is over: a call has an end, and what was not begun has no answer.
-    async fn send_all(&self, requests: Vec<Request>) -> Vec<Option<Answer>> {
+    async fn send_all(&self, requests: Vec<Request>, credentials: &Credentials) -> Vec<Option<Answer>> {
         let began = Instant::now();
         let down: Mutex<Option<Answer>> = Mutex::new(None);
         let mut answers = vec![None; requests.len()];
@@ -205,7 +224,7 @@ impl Http {
                     if began.elapsed() > self.config.timeout {
                         return (index, None);
                     }
-                    let answer = self.send(request).await;
+                    let answer = self.send(request, credentials).await;
                     if matches!(answer, Answer::Clear(Delivery::Down { .. })) {
                         *down.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer.clone());
                     }
@@ -226,10 +245,10 @@ impl Http {
         for mut group in groups {
             let request = if self.config.batch {
                 let items = call.items(&self.config, &mut group);
-                Request::batch(&self.config, &self.endpoint, &self.fixed, &items)
+                Request::batch(&self.endpoint, call.credentials, &items)
             } else {
                 let Some(index) = group.first() else { continue };
-                Request::single(&self.config, &self.endpoint, &self.fixed, &call.events[*index])
+                Request::single(&self.config, &self.endpoint, call.credentials, &call.events[*index])
             };
             match request {
                 _ if group.is_empty() => {}
@@ -246,13 +265,13 @@ impl Http {
     /// Sends the groups, and returns those that are worth another try at once.
     async fn attempt(&self, call: &mut Call<'_>, groups: Vec<Vec<usize>>, is_last: bool) -> Vec<Vec<usize>> {
         let (groups, requests) = self.requests(call, groups);
-        let answers = self.send_all(requests).await;
+        let answers = self.send_all(requests, call.credentials).await;
         // Whether it is the receiver that is at fault, asked once.
         let is_unclear = |answer: &Option<Answer>| matches!(answer, Some(Answer::TimedOut | Answer::Lost(_)));
         let mut down = None;
         if answers.iter().any(is_unclear) {
             self.disconnect();
-            down = self.ping().await.err();
+            down = self.ping(call.credentials).await.err();
         }
         let mut again = Vec::new();
         for (group, answer) in groups.into_iter().zip(answers) {
@@ -283,6 +302,7 @@ impl Http {
 /// The events of a call, and what has become of them.
 struct Call<'e> {
     events: &'e [Claimed],
+    credentials: &'e Credentials,
     deliveries: Vec<Option<Delivery>>,
 }
 
@@ -323,7 +343,11 @@ impl Sink for Http {
     }
 
     async fn publish(&self, events: &[Claimed]) -> Vec<Delivery> {
-        let mut call = Call { events, deliveries: vec![None; events.len()] };
+        let credentials = match self.credentials() {
+            Ok(credentials) => credentials,
+            Err(error) => return vec![Delivery::down(error); events.len()],
+        };
+        let mut call = Call { events, credentials: &credentials, deliveries: vec![None; events.len()] };
         let each = 0..events.len();
         let mut groups =
             if self.config.batch { vec![each.collect()] } else { each.map(|index| vec![index]).collect() };
@@ -337,7 +361,8 @@ impl Sink for Http {
     }
 
     async fn check(&self) -> Result<(), SinkError> {
-        let checked = match self.ping().await {
+        let wrong = |error| SinkError::new("http", error);
+        let checked = match self.ping(&self.credentials().map_err(wrong)?).await {
             Ok(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)) => Err(format!(
                 "{} answered {status} to OPTIONS; {CREDENTIALS} If it answers so to everybody, set `check_url`",
                 self.check.server()
@@ -345,7 +370,7 @@ impl Sink for Http {
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };
-        checked.map_err(|error| SinkError::new("http", error))
+        checked.map_err(wrong)
     }
 
     async fn close(&self) -> Result<(), SinkError> {
@@ -354,25 +379,11 @@ impl Sink for Http {
     }
 }
 
-/// What a receiver may repeat and nobody else may see: headers, with and without the scheme in front of a credential, and the password of the URL.
-fn secrets(config: &HttpConfig, endpoint: &Endpoint) -> Vec<String> {
-    let mut secrets = Vec::new();
-    for (_, value) in &config.headers {
-        secrets.push(value.clone());
-        secrets.extend(value.split_once(' ').map(|(_, credential)| credential.to_owned()));
-    }
-    if let Some(password) = endpoint.base().password() {
-        let user = endpoint.base().username();
-        secrets.extend([password.to_owned(), STANDARD.encode(format!("{user}:{password}"))]);
-    }
-    secrets.retain(|secret| !secret.trim().is_empty());
-    secrets
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::json_line::tests::claimed;
 
     #[test]
     fn a_secret_is_shown_nowhere() {
@@ -387,9 +398,18 @@ mod tests {
         let shown = format!("{sink:?} {:?}", sink.config);
         assert!(!shown.contains("s3cret") && !shown.contains("MfKQ"), "{shown}");
         assert!(shown.contains("hooks.example:443"), "{shown}");
-        for secret in ["Bearer s3cret", "s3cret", "dXNlcjpzM2NyZXQ="] {
-            assert!(sink.secrets.iter().any(|known| known == secret), "{secret}");
-        }
+    }
+
+    #[tokio::test]
+    async fn a_credential_that_is_not_there_is_said() {
+        let authorization = Some(Secret::File("/nowhere/token".into()));
+        let sink =
+            Http::new(HttpConfig { authorization, ..HttpConfig::new("https://hooks.example/") }).unwrap();
+        let named = "hooks.example:443: `authorization`: the file /nowhere/token cannot be read";
+        let error = sink.check().await.unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+        let delivery = sink.publish(&[claimed(1, None, b"x")]).await.remove(0);
+        assert!(matches!(&delivery, Delivery::Down { error } if error.contains(named)), "{delivery:?}");
     }
 
     #[test]

@@ -8,8 +8,9 @@ use sendoff::outbox::Claimed;
 use sha2::{Digest as _, Sha256};
 
 use super::HttpConfig;
+use super::credentials::Credentials;
 use super::endpoint::Endpoint;
-use super::signature::sign;
+use super::signature::{Key, sign};
 use crate::envelope::{Carrier, EnvelopeConfig, Mode};
 
 /// The content type of a batch.
@@ -65,19 +66,19 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// One event; `fixed`: the headers of every request.
+    /// One event.
     ///
     /// # Errors
     /// Why the event cannot be sent, ever.
     pub(super) fn single(
         config: &HttpConfig,
         endpoint: &Endpoint,
-        fixed: &HeaderMap,
+        credentials: &Credentials,
         event: &Claimed,
     ) -> Result<Self, String> {
         let url = endpoint.fill(&event.event)?;
         let envelope = config.envelope.wrap(&Carrier::HTTP, event)?;
-        let mut headers = fixed.clone();
+        let mut headers = credentials.headers.clone();
         for (name, value) in envelope.headers {
             let key = header_name(&name)?;
             // Credentials are the sink's, never an event's.
@@ -94,7 +95,7 @@ impl Request {
             insert(&mut headers, CONTENT_TYPE, value)?;
         }
         let id = event.event.event_id.to_string();
-        Self { url, headers, body: envelope.body.into_owned() }.identified(config, &id)
+        Self { url, headers, body: envelope.body.into_owned() }.identified(&credentials.keys, &id)
     }
 
     /// Many events, each with its [`item`].
@@ -102,12 +103,11 @@ impl Request {
     /// # Errors
     /// Why they cannot be sent, ever.
     pub(super) fn batch<'i>(
-        config: &HttpConfig,
         endpoint: &Endpoint,
-        fixed: &HeaderMap,
+        credentials: &Credentials,
         items: impl IntoIterator<Item = &'i (String, Vec<u8>)>,
     ) -> Result<Self, String> {
-        let mut headers = fixed.clone();
+        let mut headers = credentials.headers.clone();
         insert(&mut headers, CONTENT_TYPE, BATCH)?;
         let (mut ids, mut body) = (Sha256::new(), vec![b'[']);
         for (index, (id, item)) in items.into_iter().enumerate() {
@@ -119,18 +119,18 @@ impl Request {
         }
         body.push(b']');
         let id: String = ids.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { url: endpoint.base().clone(), headers, body }.identified(config, &id)
+        Self { url: endpoint.base().clone(), headers, body }.identified(&credentials.keys, &id)
     }
 
     /// The receiver tells a second delivery by its id, and by the signature who it is from.
-    fn identified(mut self, config: &HttpConfig, id: &str) -> Result<Self, String> {
+    fn identified(mut self, keys: &[Key], id: &str) -> Result<Self, String> {
         let value = |text: &str| HeaderValue::from_str(text).map_err(|error| error.to_string());
         insert(&mut self.headers, IDEMPOTENCY_KEY, value(id)?)?;
-        if config.secrets.is_empty() {
+        if keys.is_empty() {
             return Ok(self);
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let signature = sign(&config.secrets, id, now, &self.body);
+        let signature = sign(keys, id, now, &self.body);
         let headers = &mut self.headers;
         insert(headers, HeaderName::from_static("webhook-id"), value(id)?)?;
         insert(headers, HeaderName::from_static("webhook-timestamp"), HeaderValue::from(now))?;
@@ -201,8 +201,8 @@ mod tests {
     }
 
     fn single(config: &HttpConfig, event: &Claimed) -> Result<Request, String> {
-        let fixed = fixed_headers(&config.headers).unwrap();
-        Request::single(config, &Endpoint::parse(&config.url).unwrap(), &fixed, event)
+        let endpoint = Endpoint::parse(&config.url).unwrap();
+        Request::single(config, &endpoint, &Credentials::read(config, &endpoint).unwrap(), event)
     }
 
     #[test]
@@ -266,14 +266,15 @@ mod tests {
         events[0].event.headers.insert("traceparent".to_owned(), "00-ab-cd-01".to_owned());
         let items: Vec<_> = events.iter().map(|event| item(&config, event).unwrap()).collect();
         let endpoint = Endpoint::parse(&config.url).unwrap();
-        let batch = Request::batch(&config, &endpoint, &HeaderMap::new(), &items).unwrap();
+        let credentials = Credentials::read(&config, &endpoint).unwrap();
+        let batch = Request::batch(&endpoint, &credentials, &items).unwrap();
         let json: serde_json::Value = serde_json::from_slice(&batch.body).unwrap();
         assert_eq!(json[0]["tenant"], "ac\"me");
         assert_eq!((&json[0]["traceparent"], &json[0]["data"]["a"]), (&"00-ab-cd-01".into(), &1.1.into()));
         assert_eq!(json[1]["data_base64"], "/w==");
         assert_eq!(batch.headers["content-type"], BATCH);
         assert_eq!(batch.headers["idempotency-key"].len(), 64);
-        let again = Request::batch(&config, &endpoint, &HeaderMap::new(), &items[..1]).unwrap();
+        let again = Request::batch(&endpoint, &credentials, &items[..1]).unwrap();
         assert_ne!(again.headers["idempotency-key"], batch.headers["idempotency-key"]);
         for (name, error) in [("X-Tenant", "cannot go into a batch"), ("id", "says what the event is")] {
             events[1].event.headers.clear();

@@ -1,13 +1,15 @@
 //! Signatures as [Standard Webhooks](https://www.standardwebhooks.com) has them.
 
-use std::fmt;
 use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sendoff::SinkError;
+use serde::Deserialize;
 use sha2::Sha256;
+
+use crate::secret::Secret;
 
 /// What a receiver's secrets begin with.
 const PREFIX: &str = "whsec_";
@@ -15,46 +17,62 @@ const PREFIX: &str = "whsec_";
 /// How many bytes a secret may have.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// A secret that requests are signed with, as the receiver has it: `whsec_` and base64.
+/// A secret that requests are signed with, as the receiver has it: `whsec_` and base64. It may be in a file or a variable, and is read anew for each call then.
 ///
 /// ```
-/// use sendoff_sinks::SigningSecret;
+/// use sendoff_sinks::{Secret, SigningSecret};
 ///
 /// let secret: SigningSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
-/// assert_eq!(format!("{secret:?}"), "SigningSecret(..)");
+/// assert_eq!(format!("{secret:?}"), "SigningSecret(Secret(..))");
+/// let in_a_file = SigningSecret::from(Secret::File("/run/secrets/webhook".into()));
+/// assert_eq!(format!("{in_a_file:?}"), "SigningSecret(Secret(file /run/secrets/webhook))");
 /// ```
-#[derive(Clone)]
-pub struct SigningSecret {
-    mac: Hmac<Sha256>,
-}
+#[derive(Debug, Clone, Deserialize)]
+pub struct SigningSecret(Secret);
 
-impl fmt::Debug for SigningSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SigningSecret(..)")
+impl From<Secret> for SigningSecret {
+    fn from(secret: Secret) -> Self {
+        Self(secret)
     }
 }
 
 impl FromStr for SigningSecret {
     type Err = SinkError;
 
+    /// Reads it, so that one that is none is known at the start.
     fn from_str(text: &str) -> Result<Self, SinkError> {
-        let wrong = |detail: &str| SinkError::new("http", format!("a signing secret {detail}"));
+        let secret = Self(Secret::Plain(text.to_owned()));
+        secret.key().map(|_| secret).map_err(|error| SinkError::new("http", error))
+    }
+}
+
+impl SigningSecret {
+    /// As it is now.
+    ///
+    /// # Errors
+    /// Where it should be and is not, or what it has that is wrong.
+    pub(super) fn key(&self) -> Result<Key, String> {
+        let wrong = |detail: &str| format!("a signing secret {detail}");
+        let text = self.0.read("secrets")?;
         let encoded = text.strip_prefix(PREFIX).ok_or_else(|| wrong("begins with `whsec_`"))?;
         // Not its text: it may repeat the secret.
         let key = STANDARD.decode(encoded).map_err(|_| wrong("is base64 behind its `whsec_`"))?;
         if !BYTES.contains(&key.len()) {
             return Err(wrong("has 24 to 64 bytes"));
         }
-        let mac = Hmac::new_from_slice(&key).map_err(|_| wrong("has 24 to 64 bytes"))?;
-        Ok(Self { mac })
+        Hmac::new_from_slice(&key).map(Key).map_err(|_| wrong("has 24 to 64 bytes"))
     }
 }
 
-/// A signature by each secret, with spaces between them: a receiver takes any that it knows, so that secrets can be changed.
-pub(super) fn sign(secrets: &[SigningSecret], id: &str, timestamp: u64, body: &[u8]) -> String {
-    let mut signatures = Vec::with_capacity(secrets.len());
-    for secret in secrets {
-        let mut mac = secret.mac.clone();
+/// What requests are signed with.
+#[derive(Clone)]
+pub(super) struct Key(Hmac<Sha256>);
+
+/// A signature by each key, with spaces between them: a receiver takes any that it knows, so that secrets can be changed.
+pub(super) fn sign(keys: &[Key], id: &str, timestamp: u64, body: &[u8]) -> String {
+    let mut signatures = Vec::with_capacity(keys.len());
+    for Key(mac) in keys {
+        let mut mac = mac.clone();
         mac.update(format!("{id}.{timestamp}.").as_bytes());
         mac.update(body);
         signatures.push(format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())));
@@ -71,12 +89,13 @@ mod tests {
 
     #[test]
     fn a_signature_is_the_one_of_the_specification() {
-        let secret: SigningSecret = SECRET.parse().unwrap();
+        let key = |text: &str| text.parse::<SigningSecret>().unwrap().key().unwrap();
+        let secret = key(SECRET);
         let id = "msg_p5jXN8AQM9LWM0D4loKWxJek";
         let body = br#"{"test": 2432232314}"#;
         let signed = sign(std::slice::from_ref(&secret), id, 1_614_265_330, body);
         assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
-        let other = format!("whsec_{}", STANDARD.encode([7; 32])).parse().unwrap();
+        let other = key(&format!("whsec_{}", STANDARD.encode([7; 32])));
         let both = sign(&[other, secret], id, 1_614_265_330, body);
         assert_eq!(both.split(' ').count(), 2);
         assert!(both.ends_with(&format!(" {signed}")), "{both}");

@@ -1,5 +1,7 @@
 //! What a database's error means for the events of a statement.
 
+use crate::tls;
+
 /// Whose fault it is, and what was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -17,8 +19,14 @@ pub(super) fn classify(error: &sqlx::Error) -> Fault {
     let sqlx::Error::Database(database) = error else {
         return match error {
             sqlx::Error::Encode(_) => Fault::Refused(text),
+            sqlx::Error::Tls(_) => {
+                Fault::Down(format!("{text}{}", tls::hint(error).unwrap_or("; does it speak TLS there?")))
+            }
             // A connection that ends while it is made is a breach of the protocol to the driver.
-            _ => Fault::Down(format!("{text}; is it running, and can it be reached from here?")),
+            _ => {
+                let hint = tls::hint(error).unwrap_or("; is it running, and can it be reached from here?");
+                Fault::Down(format!("{text}{hint}"))
+            }
         };
     };
     let code = database.code().unwrap_or_default();
@@ -35,6 +43,9 @@ fn by_sqlstate(code: &str, text: String) -> Fault {
     match code {
         "42P01" => Fault::Down(format!("{text}; make it, or let it be made with `create`")),
         "42703" => Fault::Down(format!("{text}; the table was not made for this")),
+        "28000" if text.contains("client certificate") => {
+            Fault::Down(format!("{text}; give `client_cert_file` and `client_key_file`"))
+        }
         "28P01" | "28000" => Fault::Down(format!("{text}; user or password are wrong")),
         "42501" => Fault::Down(format!("{text}; the user needs INSERT and SELECT on the table")),
         "55P03" | "57014" => Fault::Retry(text),

@@ -1,8 +1,8 @@
 //! The statements, in the words of each database.
 
 use sendoff::claim::TableName;
-use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlSslMode};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, MySql, MySqlPool, PgPool, QueryBuilder, Sqlite, SqlitePool};
 
@@ -27,6 +27,32 @@ impl Kind {
         }
     }
 
+    /// Host and database, for people.
+    ///
+    /// # Errors
+    /// That it is no URL, without its text: it may have a password in it.
+    pub(super) fn server(self, url: &str) -> Result<String, String> {
+        let wrong = |_| "its URL cannot be read; give postgres://…, mysql://… or sqlite:PATH".to_owned();
+        let named = |host: &str, port: u16, database: Option<&str>| {
+            let database = database.map(|name| format!("/{name}")).unwrap_or_default();
+            format!("{host}:{port}{database}")
+        };
+        Ok(match self {
+            Self::Postgres => {
+                let options: PgConnectOptions = url.parse().map_err(wrong)?;
+                named(options.get_host(), options.get_port(), options.get_database())
+            }
+            Self::Mysql => {
+                let options: MySqlConnectOptions = url.parse().map_err(wrong)?;
+                named(options.get_host(), options.get_port(), options.get_database())
+            }
+            Self::Sqlite => {
+                let options: SqliteConnectOptions = url.parse().map_err(wrong)?;
+                options.get_filename().display().to_string()
+            }
+        })
+    }
+
     /// A statement for this table.
     fn fill(self, sql: &str, table: &TableName) -> String {
         sql.replace("{table}", &self.quoted(table))
@@ -49,11 +75,30 @@ pub(super) enum Pool {
 }
 
 impl Pool {
-    pub(super) fn open(kind: Kind, config: &InboxConfig) -> Result<Self, sqlx::Error> {
+    pub(super) fn open(
+        kind: Kind,
+        config: &InboxConfig,
+        password: Option<&str>,
+    ) -> Result<Self, sqlx::Error> {
         let InboxConfig { url, connections, timeout, .. } = config;
         macro_rules! open {
-            ($options:ident, $pool:ident) => {{
-                let options: $options = url.parse()?;
+            ($options:ident, $pool:ident, $ca:ident, $verified:expr) => {{
+                let mut options: $options = url.parse()?;
+                if let Some(username) = &config.username {
+                    options = options.username(username);
+                }
+                if let Some(password) = password {
+                    options = options.password(password);
+                }
+                if let Some(file) = &config.ca_file {
+                    options = options.$ca(file);
+                }
+                if let (Some(certificate), Some(key)) = (&config.client_cert_file, &config.client_key_file) {
+                    options = options.ssl_client_cert(certificate).ssl_client_key(key);
+                }
+                if config.is_encrypted() {
+                    options = options.ssl_mode($verified);
+                }
                 $pool::new()
                     .max_connections(*connections)
                     .acquire_timeout(*timeout)
@@ -61,8 +106,15 @@ impl Pool {
             }};
         }
         Ok(match kind {
-            Kind::Postgres => Self::Postgres(open!(PgConnectOptions, PgPoolOptions)),
-            Kind::Mysql => Self::Mysql(open!(MySqlConnectOptions, MySqlPoolOptions)),
+            Kind::Postgres => {
+                Self::Postgres(open!(PgConnectOptions, PgPoolOptions, ssl_root_cert, PgSslMode::VerifyFull))
+            }
+            Kind::Mysql => Self::Mysql(open!(
+                MySqlConnectOptions,
+                MySqlPoolOptions,
+                ssl_ca,
+                MySqlSslMode::VerifyIdentity
+            )),
             Kind::Sqlite => {
                 let options: SqliteConnectOptions = url.parse()?;
                 let options = options.busy_timeout(*timeout);

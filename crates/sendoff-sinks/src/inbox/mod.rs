@@ -7,6 +7,7 @@ mod row;
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,6 +20,8 @@ use self::errors::Fault;
 use self::insert::{Kind, Pool};
 use self::row::Row;
 use crate::envelope::EnvelopeConfig;
+use crate::secret::{self, Secret};
+use crate::tls::Files;
 
 /// How long a server may take to say that it is there.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -26,8 +29,20 @@ const PING_TIMEOUT: Duration = Duration::from_secs(2);
 /// Where an [`Inbox`] sink inserts events, and how.
 #[derive(Clone)]
 pub struct InboxConfig {
-    /// The database: `postgres://user:password@host/shop`, `mysql://…`, `sqlite:/var/lib/shop.db`.
+    /// The database: `postgres://user:password@host/shop`, `mysql://…`, `sqlite:/var/lib/shop.db`. With
+    /// `?sslmode=verify-full`, or for MySQL `?ssl-mode=VERIFY_IDENTITY`, it has to be one that the system trusts.
     pub url: String,
+    /// Who asks, instead of the user in the URL.
+    pub username: Option<String>,
+    /// The password, instead of the one in the URL; read anew for each connection.
+    pub password: Option<Secret>,
+    /// Whom to trust besides those whom the system trusts: certificates of authorities as PEM. With it the connection is encrypted, and the server has to prove that it is the
+    /// one that the URL names, whatever else the URL says.
+    pub ca_file: Option<PathBuf>,
+    /// A certificate that the server knows this client by, as PEM, with those that it was signed by.
+    pub client_cert_file: Option<PathBuf>,
+    /// The key of the certificate, as PEM.
+    pub client_key_file: Option<PathBuf>,
     /// The table, with its schema if it has one.
     pub table: String,
     /// The table is made if it is not there.
@@ -45,6 +60,11 @@ impl InboxConfig {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            username: None,
+            password: None,
+            ca_file: None,
+            client_cert_file: None,
+            client_key_file: None,
             table: "inbox".to_owned(),
             create: false,
             connections: 4,
@@ -52,12 +72,36 @@ impl InboxConfig {
             envelope: EnvelopeConfig::default(),
         }
     }
+
+    fn tls_files(&self) -> Files<'_> {
+        Files::new(&self.ca_file, &self.client_cert_file, &self.client_key_file)
+    }
+
+    /// With any of its files a connection is encrypted, and the server has to prove who it is.
+    fn is_encrypted(&self) -> bool {
+        self.tls_files().are_given()
+    }
+
+    /// # Errors
+    /// Files that cannot be read, and what a database that is a file has no use for.
+    fn check_access(&self, kind: Kind) -> Result<(), String> {
+        if kind == Kind::Sqlite && (self.is_encrypted() || self.username.is_some() || self.password.is_some())
+        {
+            return Err("a file has neither user and password nor certificates".to_owned());
+        }
+        if self.is_encrypted() { self.tls_files().client().map(drop) } else { Ok(()) }
+    }
 }
 
 impl fmt::Debug for InboxConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without the URL, which may have a password in it.
         f.debug_struct("InboxConfig")
+            .field("username", &self.username)
+            .field("password", &self.password)
+            .field("ca_file", &self.ca_file)
+            .field("client_cert_file", &self.client_cert_file)
+            .field("client_key_file", &self.client_key_file)
             .field("table", &self.table)
             .field("create", &self.create)
             .field("connections", &self.connections)
@@ -90,20 +134,24 @@ impl Inbox {
             wrong("its URL cannot be read; give postgres://…, mysql://… or sqlite:PATH".to_owned())
         })?;
         let table = TableName::parse(&config.table).map_err(|error| wrong(error.to_string()))?;
-        // Without user and password.
-        let server = config.url.rsplit_once('@').map_or(config.url.as_str(), |(_, server)| server).to_owned();
+        let server = kind.server(&config.url).map_err(wrong)?;
+        config.check_access(kind).map_err(wrong)?;
         Ok(Self { config, kind, table, server, pool: Mutex::default() })
     }
 
     /// Connects, unless it is connected, and makes the table if it is to.
-    async fn connect(&self) -> Result<Pool, sqlx::Error> {
+    async fn connect(&self) -> Result<Pool, Fault> {
         let mut held = self.pool.lock().await;
         if let Some(pool) = &*held {
             return Ok(pool.clone());
         }
-        let pool = Pool::open(self.kind, &self.config)?;
+        let password = secret::read(self.config.password.as_ref(), "password").map_err(Fault::Down)?;
+        // Said better here than by the driver, which opens them itself.
+        self.config.check_access(self.kind).map_err(Fault::Down)?;
+        let opened = Pool::open(self.kind, &self.config, password.as_deref());
+        let pool = opened.map_err(|error| errors::classify(&error))?;
         if self.config.create {
-            pool.create(&self.table).await?;
+            pool.create(&self.table).await.map_err(|error| errors::classify(&error))?;
         }
         *held = Some(pool.clone());
         Ok(pool)
@@ -115,20 +163,25 @@ impl Inbox {
     }
 
     async fn ping(&self) -> Result<(), Fault> {
-        let asked = async { self.connect().await?.check(&self.table).await };
+        let asked = async {
+            let checked = self.connect().await?.check(&self.table).await;
+            checked.map_err(|error| errors::classify(&error))
+        };
         match tokio::time::timeout(PING_TIMEOUT.min(self.config.timeout), asked).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(errors::classify(&error)),
+            Ok(checked) => checked,
             Err(_) => Err(Fault::Down("it does not answer".to_owned())),
         }
     }
 
     /// Inserts rows, all or none.
     async fn insert(&self, rows: &[&Row<'_>]) -> Result<(), Fault> {
-        let inserted = async { self.connect().await?.insert(&self.table, rows).await };
+        let inserted = async {
+            let inserted = self.connect().await?.insert(&self.table, rows).await;
+            inserted.map_err(|error| errors::classify(&error))
+        };
         let fault = match tokio::time::timeout(self.config.timeout, inserted).await {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => errors::classify(&error),
+            Ok(Err(fault)) => fault,
             Err(_) => {
                 self.disconnect().await;
                 match self.ping().await {
@@ -241,6 +294,7 @@ impl Sink for Inbox {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::json_line::tests::claimed;
 
     #[test]
     fn what_can_never_work_is_refused_at_once() {
@@ -253,10 +307,44 @@ mod tests {
         assert!(!error("sqlite:x.db", "").is_empty());
     }
 
+    #[tokio::test]
+    async fn a_password_is_shown_nowhere() {
+        let sink =
+            Inbox::new(InboxConfig::new("postgres://user:s3cret@127.0.0.1:1/shop?sslmode=prefer")).unwrap();
+        let error = sink.check().await.unwrap_err();
+        let delivery = sink.publish(&[claimed(1, None, b"x")]).await;
+        let shown = format!("{sink:?} {error} {delivery:?}");
+        assert!(!shown.contains("s3cret") && shown.contains("127.0.0.1:1/shop"), "{shown}");
+        for url in ["postgres://localhost:1/shop?password=s3cret", "mysql://user:s3cret@localhost:1/shop"] {
+            let config =
+                InboxConfig { password: Some(Secret::Plain("s3cret".to_owned())), ..InboxConfig::new(url) };
+            let sink = Inbox::new(config).unwrap();
+            assert!(!format!("{sink:?}").contains("s3cret"), "{sink:?}");
+            assert_eq!(sink.server, "localhost:1/shop");
+        }
+        let error =
+            Inbox::new(InboxConfig::new("postgres://user:s3cret@h:port/shop")).unwrap_err().to_string();
+        assert!(error.contains("its URL cannot be read") && !error.contains("s3cret"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_password_that_is_not_there_is_said() {
+        let password = Some(Secret::File("/nowhere/password".into()));
+        let sink =
+            Inbox::new(InboxConfig { password, ..InboxConfig::new("mysql://127.0.0.1:1/shop") }).unwrap();
+        let named = "127.0.0.1:1/shop, table inbox: `password`: the file /nowhere/password cannot be read";
+        let error = sink.check().await.unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+        let delivery = sink.publish(&[claimed(1, None, b"x")]).await.remove(0);
+        assert!(matches!(&delivery, Delivery::Down { error } if error.contains(named)), "{delivery:?}");
+    }
+
     #[test]
-    fn a_password_is_shown_nowhere() {
-        let sink = Inbox::new(InboxConfig::new("postgres://user:s3cret@localhost:1/shop")).unwrap();
-        assert!(!format!("{sink:?}").contains("s3cret"), "{sink:?}");
-        assert_eq!(sink.server, "localhost:1/shop");
+    fn what_a_file_has_no_use_for_is_refused() {
+        let config = InboxConfig { username: Some("user".to_owned()), ..InboxConfig::new("sqlite:x.db") };
+        assert!(Inbox::new(config).unwrap_err().to_string().contains("neither user and password"));
+        let config =
+            InboxConfig { ca_file: Some("/nowhere.pem".into()), ..InboxConfig::new("postgres://h/x") };
+        assert!(Inbox::new(config).unwrap_err().to_string().contains("`ca_file` /nowhere.pem"));
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::message::Message;
 use super::packet::{self, Incoming, Limits, Verdict};
-use super::server::Server;
+use super::server::Login;
 use super::stream::{Stream, unreachable};
 use super::{MqttConfig, MqttQos, PING_TIMEOUT};
 
@@ -69,11 +69,11 @@ impl Connection {
     /// Why not, and what to do.
     pub(super) async fn open(
         config: &MqttConfig,
-        server: &Server,
+        login: Option<&Login>,
         client_id: &str,
         stream: Box<dyn Stream>,
     ) -> Result<Self, String> {
-        let (mut link, limits) = Link::open(config, server, client_id, stream).await?;
+        let (mut link, limits) = Link::open(config, login, client_id, stream).await?;
         let (messages, incoming_messages) = mpsc::unbounded_channel();
         let (control, incoming_control) = mpsc::unbounded_channel();
         let ended = Arc::new(OnceLock::new());
@@ -178,13 +178,13 @@ struct Link {
 impl Link {
     async fn open(
         config: &MqttConfig,
-        server: &Server,
+        login: Option<&Login>,
         client_id: &str,
         stream: Box<dyn Stream>,
     ) -> Result<(Self, Limits), String> {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut outgoing = BytesMut::new();
-        packet::write_connect(config, server, client_id, &mut outgoing)?;
+        packet::write_connect(config, login, client_id, &mut outgoing)?;
         writer.write_all_buf(&mut outgoing).await.map_err(unreachable)?;
         writer.flush().await.map_err(unreachable)?;
         let mut incoming = BytesMut::new();

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rustls::ClientConfig;
 use sendoff::outbox::Claimed;
 use sendoff::{Delivery, EventId, Sink, SinkError};
 use serde::{Deserialize, Serialize};
@@ -25,8 +24,9 @@ use self::message::Message;
 use self::packet::Verdict;
 use self::server::Server;
 use crate::envelope::EnvelopeConfig;
+use crate::secret::Secret;
 use crate::template::Template;
-use crate::tls::{self, Trust};
+use crate::tls::Files;
 
 /// How long a server may take to say that it is there.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -59,8 +59,16 @@ pub enum MqttQos {
 pub struct MqttConfig {
     /// The server: `mqtt://user:password@host:1883`, or encrypted `mqtts://user:password@host:8883`.
     pub url: String,
-    /// Whom to trust with `mqtts://`: certificates as PEM. None: who the system trusts.
+    /// Who asks, instead of the user in the URL.
+    pub username: Option<String>,
+    /// The password, instead of the one in the URL; read anew for each connection.
+    pub password: Option<Secret>,
+    /// Whom to trust with `mqtts://`: certificates of authorities as PEM, and nobody else. None: who the system trusts.
     pub ca_file: Option<PathBuf>,
+    /// A certificate that the server knows this client by, as PEM, with those that it was signed by.
+    pub client_cert_file: Option<PathBuf>,
+    /// The key of the certificate, as PEM.
+    pub client_key_file: Option<PathBuf>,
     /// Which protocol is spoken.
     pub version: MqttVersion,
     /// What a server has to acknowledge.
@@ -87,7 +95,11 @@ impl MqttConfig {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            username: None,
+            password: None,
             ca_file: None,
+            client_cert_file: None,
+            client_key_file: None,
             version: MqttVersion::default(),
             qos: MqttQos::default(),
             topic: Template::topic(),
@@ -99,13 +111,21 @@ impl MqttConfig {
             envelope: EnvelopeConfig::default(),
         }
     }
+
+    fn tls_files(&self) -> Files<'_> {
+        Files::new(&self.ca_file, &self.client_cert_file, &self.client_key_file)
+    }
 }
 
 impl fmt::Debug for MqttConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without the URL, which may have a password in it.
         f.debug_struct("MqttConfig")
+            .field("username", &self.username)
+            .field("password", &self.password)
             .field("ca_file", &self.ca_file)
+            .field("client_cert_file", &self.client_cert_file)
+            .field("client_key_file", &self.client_key_file)
             .field("version", &self.version)
             .field("qos", &self.qos)
             .field("topic", &self.topic)
@@ -126,8 +146,6 @@ impl fmt::Debug for MqttConfig {
 pub struct Mqtt {
     config: MqttConfig,
     server: Server,
-    /// None: the line is plain.
-    tls: Option<Arc<ClientConfig>>,
     /// The same for each of its connections: with the next one a server closes the last.
     client_id: String,
     held: Mutex<Held>,
@@ -157,10 +175,12 @@ impl Mqtt {
     pub fn new(config: MqttConfig) -> Result<Self, SinkError> {
         let server = Server::read(&config.url)
             .ok_or_else(|| SinkError::new("mqtt", "its URL cannot be read; give mqtt://host:1883"))?;
-        let tls = server.is_encrypted.then(|| tls::client(Trust::of(config.ca_file.as_deref()))).transpose();
-        let tls = tls.map_err(|error| SinkError::new("mqtt", error))?.map(Arc::new);
+        let files = config.tls_files();
+        let checked =
+            if server.is_encrypted { files.client().map(drop) } else { files.check_unused("mqtts") };
+        checked.map_err(|error| SinkError::new("mqtt", error))?;
         let client_id = config.client_id.clone().unwrap_or_else(unique);
-        Ok(Self { config, server, tls, client_id, held: Mutex::default() })
+        Ok(Self { config, server, client_id, held: Mutex::default() })
     }
 
     /// Connects, unless it is connected. Who has waited for a try that failed does not try again: with a server that does not answer each would wait for all before it.
@@ -174,8 +194,10 @@ impl Mqtt {
         }
         *held = Held::Nothing;
         let opening = async {
-            let stream = stream::connect(&self.server, self.tls.as_ref()).await?;
-            Connection::open(&self.config, &self.server, &self.client_id, stream).await
+            let login = self.server.login(&self.config)?;
+            let tls = self.server.is_encrypted.then(|| self.config.tls_files().client()).transpose()?;
+            let stream = stream::connect(&self.server, tls.map(Arc::new)).await?;
+            Connection::open(&self.config, login.as_ref(), &self.client_id, stream).await
         };
         let opened = tokio::time::timeout(self.config.timeout, opening).await;
         let opened = opened.unwrap_or_else(|_| Err("it does not answer".to_owned()));

@@ -4,7 +4,8 @@ use bytes::{BufMut as _, BytesMut};
 use rumqttc::mqttbytes::v4;
 use rumqttc::v5::mqttbytes::{self, v5};
 
-use super::{MqttConfig, MqttVersion, server::Server};
+use super::server::Login;
+use super::{MqttConfig, MqttVersion};
 
 /// Nothing larger comes to who does not listen.
 const INCOMING_MAX: u32 = 1024 * 1024;
@@ -69,7 +70,7 @@ pub(super) enum Incoming {
 /// A clean start, always: what another connection left behind would be taken for something of this one.
 pub(super) fn write_connect(
     config: &MqttConfig,
-    server: &Server,
+    login: Option<&Login>,
     client_id: &str,
     buffer: &mut BytesMut,
 ) -> Result<(), String> {
@@ -78,12 +79,12 @@ pub(super) fn write_connect(
     let client_id = client_id.to_owned();
     match config.version {
         MqttVersion::V5 => {
-            let login = server.login.as_ref().map(|(user, password)| v5::Login::new(user, password));
+            let login = login.map(|Login { user, password }| v5::Login::new(user, password));
             let connect = v5::Connect { keep_alive, client_id, clean_start: true, properties: None };
             connect.write(&None, &login, buffer).map_err(|error| error.to_string())?;
         }
         MqttVersion::V3 => {
-            let login = server.login.as_ref().map(|(user, password)| v4::Login::new(user, password));
+            let login = login.map(|Login { user, password }| v4::Login::new(user, password));
             let connect = v4::Connect { keep_alive, login, ..v4::Connect::new(client_id) };
             connect.write(buffer).map_err(|error| error.to_string())?;
         }
@@ -206,7 +207,7 @@ fn of_v3(packet: &v4::Packet) -> Incoming {
     }
 }
 
-const NOT_LET_IN: &str = "it does not let this user in; are user and password in its URL right?";
+const NOT_LET_IN: &str = "it does not let this user in; are user and password right?";
 const BAD_CLIENT_ID: &str = "it does not take this client id; configure another `client_id`";
 const NO_ROOM: &str = "it takes no more connections now; look at its limits";
 

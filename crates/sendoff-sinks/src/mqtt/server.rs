@@ -2,14 +2,24 @@
 
 use percent_encoding::percent_decode_str;
 
+use super::MqttConfig;
+use crate::secret;
+
 /// What is in a URL.
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) is_encrypted: bool,
-    /// User and password.
-    pub(super) login: Option<(String, String)>,
+    /// As the URL has it.
+    login: Option<Login>,
+}
+
+/// Who asks.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Login {
+    pub(super) user: String,
+    pub(super) password: String,
 }
 
 impl Server {
@@ -44,6 +54,21 @@ impl Server {
         })
     }
 
+    /// Who asks, as the configuration says and the URL for what it does not.
+    ///
+    /// # Errors
+    /// Where the password should be and is not.
+    pub(super) fn login(&self, config: &MqttConfig) -> Result<Option<Login>, String> {
+        let password = secret::read(config.password.as_ref(), "password")?;
+        let user = config.username.clone();
+        if user.is_none() && password.is_none() {
+            return Ok(self.login.clone());
+        }
+        let written = self.login.clone().unwrap_or(Login { user: String::new(), password: String::new() });
+        let user = user.unwrap_or(written.user);
+        Ok(Some(Login { user, password: password.unwrap_or(written.password) }))
+    }
+
     /// For people.
     pub(super) fn address(&self) -> String {
         let Self { host, port, .. } = self;
@@ -52,22 +77,23 @@ impl Server {
 }
 
 /// User and password, as they were before they were written into a URL.
-fn credentials(login: &str) -> (String, String) {
+fn credentials(login: &str) -> Login {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
-    (decoded(user), decoded(password))
+    Login { user: decoded(user), password: decoded(password) }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::secret::Secret;
 
     #[test]
     fn a_url_is_taken_apart() {
         let read = |url| {
             let server = Server::read(url).unwrap();
-            (server.address(), server.login)
+            (server.address(), server.login.map(|login| (login.user, login.password)))
         };
         let login = |user: &str, password: &str| Some((user.to_owned(), password.to_owned()));
         assert_eq!(read("mqtt://broker"), ("broker:1883".to_owned(), None));
@@ -84,5 +110,23 @@ mod tests {
         {
             assert!(Server::read(wrong).is_none(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_configuration_says_who_asks_before_the_url_does() {
+        let asks = |url: &str, username: Option<&str>, password: Option<&str>| {
+            let config = MqttConfig {
+                username: username.map(str::to_owned),
+                password: password.map(|password| Secret::Plain(password.to_owned())),
+                ..MqttConfig::new(url)
+            };
+            let login = Server::read(url).unwrap().login(&config).unwrap();
+            login.map(|Login { user, password }| format!("{user}/{password}"))
+        };
+        assert_eq!(asks("mqtt://h", None, None), None);
+        assert_eq!(asks("mqtt://u:p@h", None, None).unwrap(), "u/p");
+        assert_eq!(asks("mqtt://u:p@h", None, Some("q")).unwrap(), "u/q");
+        assert_eq!(asks("mqtt://u:p@h", Some("v"), Some("q")).unwrap(), "v/q");
+        assert_eq!(asks("mqtt://h", Some("v"), None).unwrap(), "v/");
     }
 }

@@ -43,6 +43,27 @@ async fn a_password_is_shown_nowhere() {
     assert!(!shown.contains("s3cret"), "{shown}");
     let error = Mqtt::new(MqttConfig::new("http://user:s3cret@localhost")).unwrap_err();
     assert!(!error.to_string().contains("s3cret"), "{error}");
+    let password = Some(Secret::Plain("s3cret".to_owned()));
+    let sink = Mqtt::new(MqttConfig { password, ..MqttConfig::new("mqtt://user@127.0.0.1:1") }).unwrap();
+    let shown = format!("{sink:?} {:?}", sink.check().await);
+    assert!(shown.contains("Secret(..)") && !shown.contains("s3cret"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_password_that_is_not_there_is_said() {
+    let password = Some(Secret::File("/nowhere/password".into()));
+    let sink = Mqtt::new(MqttConfig { password, ..MqttConfig::new("mqtt://user@127.0.0.1:1") }).unwrap();
+    let named = "127.0.0.1:1: `password`: the file /nowhere/password cannot be read";
+    let error = sink.check().await.unwrap_err().to_string();
+    assert!(error.contains(named), "{error}");
+    let delivery = sink.publish(&events(1)).await.remove(0);
+    assert!(matches!(&delivery, Delivery::Down { error } if error.contains(named)), "{delivery:?}");
+}
+
+#[test]
+fn files_for_encryption_are_not_left_unused() {
+    let config = MqttConfig { ca_file: Some("/ca.pem".into()), ..MqttConfig::new("mqtt://h") };
+    assert!(Mqtt::new(config).unwrap_err().to_string().contains("give mqtts://"));
 }
 
 /// A server that says what a test wants.

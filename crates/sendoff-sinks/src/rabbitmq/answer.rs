@@ -7,6 +7,7 @@ use lapin::{Confirmation, Error, ErrorKind};
 use sendoff::Delivery;
 
 use super::message::Message;
+use crate::tls;
 
 /// Reply codes of the protocol.
 const CONNECTION_FORCED: u16 = 320;
@@ -99,7 +100,7 @@ pub(super) fn single(code: u16, text: &str) -> Delivery {
     }
     let hint = match code {
         NOT_FOUND => ": declare the exchange",
-        ACCESS_REFUSED => ": the user in its URL may not publish there (`rabbitmqctl set_topic_permissions`)",
+        ACCESS_REFUSED => ": the user may not publish there (`rabbitmqctl set_topic_permissions`)",
         _ => "",
     };
     Delivery::retry(format!("the server does not take it: {text}{hint}"))
@@ -155,14 +156,15 @@ pub(super) fn unreachable(error: &Error) -> String {
     match error.kind() {
         ErrorKind::ProtocolError(refused) => {
             let hint = match refused.get_id() {
-                ACCESS_REFUSED => ": are user and password in its URL right?",
+                ACCESS_REFUSED => ": are user and password right?",
                 NOT_ALLOWED => ": is the virtual host in its URL right, and may the user use it?",
                 _ => "",
             };
             format!("{}{hint}", refused.get_message())
         }
         ErrorKind::IOError(error) => {
-            format!("{error}; is it running, and can it be reached from here?")
+            let hint = tls::hint(&**error).unwrap_or("; is it running, and can it be reached from here?");
+            format!("{error}{hint}")
         }
         _ => format!("the connection is lost ({error})"),
     }

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use lapin::options::ConfirmSelectOptions;
-use lapin::tcp::OwnedTLSConfig;
+use lapin::tcp::RustlsConnector;
 use lapin::uri::{AMQPScheme, AMQPUri};
 use lapin::{AsyncTcpStream, Channel, Connection, ConnectionProperties, Error};
+use rustls::ClientConfig;
 
 /// Seconds after which the server and this side notice that the other is gone.
 const HEARTBEAT: u16 = 10;
@@ -49,6 +50,23 @@ impl Server {
             host => format!("{host}:{}", uri.authority.port),
         };
         Ok(Self { name, uri })
+    }
+
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.uri.scheme == AMQPScheme::AMQPS
+    }
+
+    /// With these instead of user and password of the URL.
+    pub(super) fn asked_by(&self, username: Option<String>, password: Option<String>) -> Self {
+        let mut server = self.clone();
+        let userinfo = &mut server.uri.authority.userinfo;
+        if let Some(username) = username {
+            userinfo.username = username;
+        }
+        if let Some(password) = password {
+            userinfo.password = password;
+        }
+        server
     }
 }
 
@@ -95,7 +113,12 @@ pub(super) struct Connected {
 }
 
 impl Connected {
-    pub(super) async fn open(server: &Server, timeout: Duration) -> Result<Self, Error> {
+    /// `tls`: how it is encrypted, if it is.
+    pub(super) async fn open(
+        server: &Server,
+        tls: Option<Arc<ClientConfig>>,
+        timeout: Duration,
+    ) -> Result<Self, Error> {
         let wire = Arc::new(Wire::default());
         let held = Arc::downgrade(&wire);
         let properties = ConnectionProperties::default().with_connection_name("sendoff".into());
@@ -105,7 +128,7 @@ impl Connected {
             runtime,
             async move |uri: AMQPUri, runtime| {
                 let aborted = || std::io::Error::from(std::io::ErrorKind::ConnectionAborted);
-                let AMQPUri { scheme, authority, .. } = uri;
+                let AMQPUri { authority, .. } = uri;
                 let dialed = async {
                     let address = runtime.to_socket_addrs((authority.host.clone(), authority.port));
                     let stream = AsyncTcpStream::connect(&runtime, address).await?;
@@ -114,10 +137,11 @@ impl Connected {
                         wire.hold(plain.get_ref())?;
                     }
                     drop(wire);
-                    match scheme {
-                        AMQPScheme::AMQP => Ok(stream),
-                        AMQPScheme::AMQPS => {
-                            stream.into_tls(&authority.host, OwnedTLSConfig::default().as_ref()).await
+                    match &tls {
+                        None => Ok(stream),
+                        Some(tls) => {
+                            let connector = RustlsConnector::from(Arc::clone(tls));
+                            stream.into_rustls(&connector, &authority.host).await
                         }
                     }
                 };
@@ -203,5 +227,22 @@ mod tests {
         assert_eq!(Server::new("amqp://h?heartbeat=3").unwrap().uri.query.heartbeat, Some(3));
         assert_eq!(Server::new("amqp://h").unwrap().uri.query.heartbeat, Some(HEARTBEAT));
         assert!(Server::new(&format!("amqp://h/{}", "v".repeat(256))).is_err());
+        assert!(
+            Server::new("amqps://h").unwrap().is_encrypted()
+                && !Server::new("amqp://h").unwrap().is_encrypted()
+        );
+    }
+
+    #[test]
+    fn a_configuration_says_who_asks_before_the_url_does() {
+        let asks = |username: Option<&str>, password: Option<&str>| {
+            let server = Server::new("amqp://u:p@h").unwrap();
+            let server = server.asked_by(username.map(str::to_owned), password.map(str::to_owned));
+            let userinfo = server.uri.authority.userinfo;
+            format!("{}/{}", userinfo.username, userinfo.password)
+        };
+        assert_eq!(asks(None, None), "u/p");
+        assert_eq!(asks(Some("v"), Some("q")), "v/q");
+        assert_eq!(asks(None, Some("q")), "u/q");
     }
 }

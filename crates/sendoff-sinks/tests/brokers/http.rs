@@ -12,11 +12,12 @@ use base64::engine::general_purpose::STANDARD;
 use libtest_mimic::Trial;
 use sendoff::testkit::{Received, SinkHarness, claimed};
 use sendoff::{Delivery, Sink};
-use sendoff_sinks::HttpConfig;
+use sendoff_sinks::{HttpConfig, Secret};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::broker::{self, Broker, free_port, program};
+use crate::certificates::{Authority, Pair};
 use crate::trial;
 
 const PYTHON: &str = "SENDOFF_TEST_PYTHON";
@@ -181,6 +182,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         what_a_receiver_repeats_of_a_secret_is_not_shown,
         a_private_address_is_refused,
         a_certificate_is_trusted_only_if_it_is_known,
+        who_asks_can_be_known_by_a_certificate,
+        credentials_that_change_are_read_again,
         a_receiver_that_hangs_on_one_path_is_not_down,
         a_connection_that_is_lost_once_costs_nothing,
         an_event_that_ends_its_connection_is_the_events,
@@ -364,6 +367,65 @@ async fn a_certificate_is_trusted_only_if_it_is_known() {
     let url = format!("https://localhost:{}/hooks", receiver.port);
     let sink = sendoff_sinks::Http::new(HttpConfig { url, ca_file: Some(file), ..config() }).unwrap();
     assert!(matches!(publish(&sink).await, Delivery::Down { .. }), "it is for another name");
+}
+
+async fn who_asks_can_be_known_by_a_certificate() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let (own, file) = (authority.sign("receiver"), authority.file());
+    let options = [
+        "--certificate",
+        own.certificate.to_str().unwrap(),
+        "--key",
+        own.key.to_str().unwrap(),
+        "--client-authority",
+        file.to_str().unwrap(),
+    ];
+    let receiver = Receiver::start_with(&options).await;
+    let sink = |client: Option<Pair>| {
+        let (client_cert_file, client_key_file) = client.map(|pair| (pair.certificate, pair.key)).unzip();
+        let url = format!("https://{}/hooks", receiver.address());
+        let ca_file = Some(file.clone());
+        let config = HttpConfig { url, ca_file, client_cert_file, client_key_file, ..receiver.config("") };
+        sendoff_sinks::Http::new(config).unwrap()
+    };
+    for client in [None, Some(other.sign("client"))] {
+        let sink = sink(client);
+        let (error, delivery) = (sink.check().await.unwrap_err().to_string(), publish(&sink).await);
+        let Delivery::Down { error: down } = &delivery else { panic!("{delivery:?}") };
+        // This receiver does not say why: it closes the connection.
+        for error in [&error, down] {
+            assert!(error.contains(&receiver.address().to_string()), "{error}");
+        }
+    }
+    let sink = sink(Some(authority.sign("client")));
+    sink.check().await.unwrap();
+    assert_eq!(publish(&sink).await, Delivery::Delivered);
+}
+
+/// A receiver that takes what is new, and a sink that begins with what is old.
+async fn credentials_that_change_are_read_again() {
+    let receiver = Receiver::start_with(&["--authorization", "Bearer n3w", "--secret", SECRET]).await;
+    let directory = tempfile::tempdir().unwrap();
+    let [token, signing] = ["token", "signing"].map(|name| directory.path().join(name));
+    std::fs::write(&token, "Bearer 0ld\n").unwrap();
+    std::fs::write(&signing, "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n").unwrap();
+    let config = HttpConfig {
+        authorization: Some(Secret::File(token.clone())),
+        secrets: vec![Secret::File(signing.clone()).into()],
+        ..receiver.config("/hooks")
+    };
+    let sink = sendoff_sinks::Http::new(config).unwrap();
+    let error = sink.check().await.unwrap_err().to_string();
+    assert!(error.contains("`authorization`") && !error.contains("0ld"), "{error}");
+    std::fs::write(&token, "Bearer n3w\n").unwrap();
+    sink.check().await.unwrap();
+    let delivery = publish(&sink).await;
+    assert!(
+        matches!(&delivery, Delivery::Down { error } if error.contains("signing secrets")),
+        "{delivery:?}"
+    );
+    std::fs::write(&signing, format!("{SECRET}\n")).unwrap();
+    assert_eq!(publish(&sink).await, Delivery::Delivered);
 }
 
 async fn a_receiver_that_hangs_on_one_path_is_not_down() {

@@ -20,6 +20,7 @@ OPTIONS.add_argument("--authorization", help="take only what has this header")
 OPTIONS.add_argument("--max-body", type=int, default=1 << 30)
 OPTIONS.add_argument("--certificate")
 OPTIONS.add_argument("--key")
+OPTIONS.add_argument("--client-authority", help="take only who has a certificate that it has signed")
 
 
 class Store:
@@ -118,6 +119,9 @@ async def main():
     if options.certificate:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(options.certificate, options.key)
+        if options.client_authority:
+            tls.load_verify_locations(options.client_authority)
+            tls.verify_mode = ssl.CERT_REQUIRED
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
         lambda: Receiver(options, store), "127.0.0.1", options.port, ssl=tls, backlog=1000

@@ -2,13 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[cfg(all(feature = "sns", feature = "sqs"))]
+mod aws;
 mod broker;
+mod certificates;
 mod http;
 mod inbox;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod mqtt;
 mod nats;
 mod rabbitmq;
 mod redis;
+mod tls;
 
 use std::future::Future;
 use std::io::Write as _;
@@ -19,6 +25,8 @@ use libtest_mimic::{Arguments, Trial};
 use sendoff::testkit::{SinkHarness, sink_suite};
 
 fn main() -> ExitCode {
+    #[cfg(feature = "kafka")]
+    kafka::run_if_asked();
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(4);
     let mut trials = Vec::new();
@@ -42,10 +50,19 @@ fn main() -> ExitCode {
         "mqtt_5" => || mqtt::Mqtt::start(mqtt::FIVE),
         "mqtt_5_qos_2" => || mqtt::Mqtt::start(mqtt::FIVE_QOS_TWO),
         "mqtt_3" => || mqtt::Mqtt::start(mqtt::THREE));
+    #[cfg(feature = "kafka")]
+    sink!(kafka, "kafka" => kafka::Kafka::start);
+    #[cfg(all(feature = "sns", feature = "sqs"))]
+    sink!(aws,
+        "sqs" => || aws::Aws::start(aws::SQS),
+        "sqs_fifo" => || aws::Aws::start(aws::SQS_FIFO),
+        "sns" => || aws::Aws::start(aws::SNS),
+        "sns_fifo" => || aws::Aws::start(aws::SNS_FIFO));
     sink!(http, "http" => http::Receiver::start);
     sink!(inbox,
         "inbox_postgres" => || inbox::Database::open(inbox::POSTGRES),
         "inbox_mariadb" => || inbox::Database::open(inbox::MARIADB));
+    trials.extend(tls::trials());
     for name in missing {
         let _ = writeln!(std::io::stderr(), "skipped, not there: {name}; `cargo xtask test` installs it");
     }

@@ -27,7 +27,7 @@ const TOPIC: &str = "suite.happened";
 const MARKER: &str = "marker";
 
 /// The user `relay` with the password `right`, as `mosquitto_passwd` writes it.
-const PASSWORDS: &str = "relay:$7$101$mN3osbU7OB+bty9e$cKNk+gi7BwIpz1/dvp8ulSmZCaQM6ZAMNtGzK1uVL9B0jBsbHEB1qtofJLtuMWKQoQk6y2TuS0yCzNl/Ucs8MA==\n";
+pub(crate) const PASSWORDS: &str = "relay:$7$101$mN3osbU7OB+bty9e$cKNk+gi7BwIpz1/dvp8ulSmZCaQM6ZAMNtGzK1uVL9B0jBsbHEB1qtofJLtuMWKQoQk6y2TuS0yCzNl/Ucs8MA==\n";
 
 /// What is spoken.
 type Kind = (MqttVersion, MqttQos);

@@ -111,6 +111,35 @@ impl SinkHarness for RabbitMq {
     }
 }
 
+/// A node that encrypts, with the one user `guest`, and an exchange and a queue.
+pub(crate) struct Secure {
+    rabbitmq: RabbitMq,
+    /// Where it encrypts.
+    pub(crate) port: u16,
+}
+
+impl Secure {
+    /// `tls`: how it does, as its configuration has it.
+    pub(crate) async fn start(tls: &str, password: &str) -> Self {
+        let node = Node::alone(tls).await;
+        let port = node.secure_port();
+        let rabbitmq = RabbitMq { node, name: "secure".to_owned() };
+        rabbitmq.declare(&rabbitmq.name, "#", &json!({}));
+        rabbitmq.node.control(&["change_password", "guest", password]);
+        Self { rabbitmq, port }
+    }
+
+    pub(crate) fn exchange(&self) -> &str {
+        &self.rabbitmq.name
+    }
+
+    /// Nobody stays connected.
+    pub(crate) fn change_password(&self, password: &str) {
+        self.rabbitmq.node.control(&["change_password", "guest", password]);
+        self.rabbitmq.node.control(&["close_all_connections", "the password is another one"]);
+    }
+}
+
 /// A message, as the reader shows it.
 fn received(message: &Value) -> Received {
     let headers: BTreeMap<String, String> = serde_json::from_value(message["headers"].clone()).unwrap();
@@ -250,8 +279,8 @@ async fn a_wrong_password_is_said_and_not_shown() {
     let rabbitmq = RabbitMq::start().await;
     let address = rabbitmq.address();
     for (url, hint) in [
-        (format!("amqp://guest:wr0ng@{address}"), "user and password in its URL"),
-        (format!("amqp://wr0ng:wr0ng@{address}"), "user and password in its URL"),
+        (format!("amqp://guest:wr0ng@{address}"), "are user and password right?"),
+        (format!("amqp://wr0ng:wr0ng@{address}"), "are user and password right?"),
         (format!("amqp://guest:guest@{address}/elsewhere"), "virtual host in its URL"),
     ] {
         let sink = open(RabbitMqConfig { url, timeout: Duration::from_secs(5), ..rabbitmq.config() });

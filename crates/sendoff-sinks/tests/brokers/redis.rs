@@ -208,9 +208,7 @@ async fn a_stream_is_cut_to_its_length() {
 
 async fn a_wrong_password_is_said_and_not_shown() {
     let redis = Redis::start_with(None, &["--requirepass", "right"]).await;
-    for (user, hint) in
-        [("", "put user and password into its URL"), (":wr0ng@", "user or password are wrong")]
-    {
+    for (user, hint) in [("", "give it user and password"), (":wr0ng@", "user or password are wrong")] {
         let url = format!("redis://{user}127.0.0.1:{}/0", redis.port);
         let sink = sendoff_sinks::Redis::new(RedisConfig { url, ..redis.config() }).unwrap();
         let error = sink.check().await.unwrap_err().to_string();

@@ -28,6 +28,8 @@ pub(crate) struct Node {
     /// None: it is idle again.
     running: Option<Running>,
     state: Mutex<State>,
+    /// It is configured for one case, and of no use to another.
+    is_alone: bool,
     _turn: SemaphorePermit<'static>,
 }
 
@@ -44,9 +46,16 @@ impl Node {
         let idle = IDLE.lock().unwrap().pop();
         let running = match idle {
             Some(running) => running,
-            None => Running::start().await,
+            None => Running::start("").await,
         };
-        Self { running: Some(running), state: Mutex::new(State::Whole), _turn: turn }
+        Self { running: Some(running), state: Mutex::new(State::Whole), is_alone: false, _turn: turn }
+    }
+
+    /// One that encrypts, with this in its configuration.
+    pub(crate) async fn alone(tls: &str) -> Self {
+        let turn = TURNS.acquire().await.unwrap();
+        let running = Running::start(tls).await;
+        Self { running: Some(running), state: Mutex::new(State::Whole), is_alone: true, _turn: turn }
     }
 
     fn running(&self) -> &Running {
@@ -55,6 +64,11 @@ impl Node {
 
     pub(crate) fn port(&self) -> u16 {
         self.running().port
+    }
+
+    /// Where it encrypts, if it does.
+    pub(crate) fn secure_port(&self) -> u16 {
+        self.running().place.secure
     }
 
     pub(crate) fn kill(&self) {
@@ -82,7 +96,8 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         // Not one that a case has left in some other way, or has failed with.
-        if *self.state.get_mut().unwrap() == State::Whole && !std::thread::panicking() {
+        let is_whole = *self.state.get_mut().unwrap() == State::Whole;
+        if is_whole && !self.is_alone && !std::thread::panicking() {
             IDLE.lock().unwrap().extend(self.running.take());
         }
     }
@@ -98,9 +113,9 @@ struct Running {
 }
 
 impl Running {
-    async fn start() -> Self {
+    async fn start(tls: &str) -> Self {
         loop {
-            let place = Arc::new(Place::new());
+            let place = Arc::new(Place::new(tls));
             let at = Arc::clone(&place);
             // Not left to the server, which would start one that stays.
             let names = Broker::new(move || {
@@ -152,6 +167,7 @@ impl Drop for Running {
 /// Where a node listens, and where its files are.
 struct Place {
     port: u16,
+    secure: u16,
     /// Of the server that Erlang's nodes are found by.
     names: u16,
     distribution: u16,
@@ -159,11 +175,13 @@ struct Place {
 }
 
 impl Place {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("rabbitmq.conf"), CONFIG).unwrap();
+    fn new(tls: &str) -> Self {
+        let (directory, secure) = (tempfile::tempdir().unwrap(), free_port());
+        let listener = format!("listeners.ssl.1 = 127.0.0.1:{secure}\n");
+        let config = if tls.is_empty() { CONFIG.to_owned() } else { format!("{CONFIG}{listener}{tls}") };
+        std::fs::write(directory.path().join("rabbitmq.conf"), config).unwrap();
         std::fs::write(directory.path().join("plugins"), "[].").unwrap();
-        Self { port: free_port(), names: free_port(), distribution: free_port(), directory }
+        Self { port: free_port(), secure, names: free_port(), distribution: free_port(), directory }
     }
 
     fn command(&self, name: &str) -> Command {
