@@ -118,3 +118,111 @@ fn tries(attempts: Attempts) -> String {
 fn reason(failure: &Failure) -> String {
     format!("{}, {}", failure.cause.word(), failure.error.trim_end_matches('.'))
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use sendoff::outbox::{Cause, WorkerId};
+
+    use super::*;
+
+    const ID: &str = "0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001";
+    const AT: i64 = 1_700_000_000_000_000;
+    const WHEN: &str = "2023-11-14T22:13:20.000Z";
+
+    fn said(explanation: &Explanation) -> (String, String) {
+        let (sentence, advice) = sentence(ID.parse().unwrap(), explanation);
+        (sentence, advice.unwrap_or_default())
+    }
+
+    #[test]
+    fn each_case_has_its_sentence() {
+        let failure = Failure::new(Cause::Transient, "no room.");
+        let failed = Attempts { failures: 3, crashes: 0 };
+        let worker = WorkerId(ID.parse().unwrap());
+        let leased =
+            |before| Explanation::Leased { lane: 7, worker, name: "a".to_owned(), until: AT, before };
+        for (explanation, expected, advice) in [
+            (
+                Explanation::NoSuchEvent,
+                format!(
+                    "There is no event {ID}: it was delivered and is not kept, was cancelled, or never committed."
+                ),
+                "",
+            ),
+            (Explanation::Published { at: AT }, format!("It was delivered at {WHEN}."), ""),
+            (
+                Explanation::Dead {
+                    since: AT,
+                    failure: failure.clone(),
+                    attempts: Attempts { failures: 1, crashes: 2 },
+                },
+                format!(
+                    "It is dead since {WHEN}, after failing once and crashing its worker 2 times: transient, no room."
+                ),
+                "sendoff redrive",
+            ),
+            (
+                Explanation::NotDue { at: AT },
+                format!("It is to be delivered at {WHEN}, which is not yet."),
+                "",
+            ),
+            (
+                Explanation::Parked { until: Some(AT), failure: Some(failure.clone()), attempts: failed },
+                format!("It failed and is tried again at {WHEN}, after failing 3 times: transient, no room."),
+                "sendoff redrive",
+            ),
+            (
+                Explanation::Parked { until: None, failure: None, attempts: failed },
+                "Its attempts ran out after failing 3 times, and it waits for an operator, as its key does."
+                    .to_owned(),
+                "sendoff cancel",
+            ),
+            (
+                Explanation::Behind { event: ID.parse().unwrap(), position: 4 },
+                format!("It waits behind event {ID} of its key, at position 4, which goes first."),
+                "sendoff explain",
+            ),
+            (Explanation::TargetPaused, "Its target is paused by an operator.".to_owned(), "sendoff resume"),
+            (Explanation::NoWorker, "No worker is there for its target.".to_owned(), "sendoff run"),
+            (
+                Explanation::Unleased { lane: 7 },
+                "No worker has its lane, 7, yet; one will take it within a lease.".to_owned(),
+                "",
+            ),
+            (
+                leased(0),
+                format!("Worker {worker} (a) has its lane, 7, until {WHEN}: it is in flight, or is next."),
+                "",
+            ),
+            (
+                leased(1),
+                format!(
+                    "Worker {worker} (a) has its lane, 7, until {WHEN}: one event of the lane goes first."
+                ),
+                "",
+            ),
+            (
+                leased(COUNT_MAX),
+                format!(
+                    "Worker {worker} (a) has its lane, 7, until {WHEN}: 100000 or more events of the lane go first."
+                ),
+                "",
+            ),
+            (
+                Explanation::Abandoned { lane: 7, worker, since: AT },
+                format!(
+                    "Worker {worker} had its lane, 7, and was lost: its lease ended at {WHEN}. The next worker takes it over."
+                ),
+                "sendoff workers",
+            ),
+        ] {
+            let (sentence, said_advice) = said(&explanation);
+            assert_eq!(sentence, expected);
+            assert!(
+                said_advice.contains(advice) && said_advice.is_empty() == advice.is_empty(),
+                "{said_advice}"
+            );
+        }
+    }
+}
