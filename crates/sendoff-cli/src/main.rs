@@ -1,22 +1,22 @@
-//! The `sendoff` program: the relay as a process, demo, benchmark; the operator's commands are to come.
+//! The `sendoff` program: the relay as a process, the operator's commands, demo, benchmark.
 
 mod args;
 mod bench;
+mod commands;
 mod demo;
+mod exit;
+mod output;
 mod run;
 mod site;
 mod wire;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Parser as _;
 
 use self::args::{Arguments, Command};
-
-/// A guarantee did not hold.
-const BROKEN: u8 = 1;
-/// It could not be done: a server that is not there, a wrong argument.
-const FAILED: u8 = 2;
+use self::exit::Answer;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -24,25 +24,42 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: the runtime could not start: {error}");
-            return ExitCode::from(FAILED);
+            return ExitCode::from(exit::code(&error.into()));
         }
     };
-    let done = runtime.block_on(async {
-        match arguments.command {
-            Command::Run(args) => run::run(&args).await.map(|()| true),
-            Command::Migrate(args) => run::migrate(&args).await.map(|()| true),
-            Command::Demo(args) => demo::run(&args).await,
-            Command::DemoWorker(args) => demo::worker::run(&args).await.map(|()| true),
-            Command::Bench(args) => bench::run(&args).await,
-            Command::BenchProducer(args) => bench::produce(&args).await.map(|()| true),
-        }
-    });
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(BROKEN),
+    match runtime.block_on(run_command(arguments.command)) {
+        Ok(answer) => answer.into(),
         Err(error) => {
             eprintln!("error: {error:#}");
-            ExitCode::from(FAILED)
+            ExitCode::from(exit::code(&error))
         }
+    }
+}
+
+async fn run_command(command: Command) -> Result<Answer> {
+    let held = |held: bool| if held { Answer::Yes } else { Answer::No };
+    match command {
+        Command::Run(args) => run::run(&args).await.map(|()| Answer::Yes),
+        Command::Migrate(args) => commands::migrate::run(&args).await,
+        Command::Enqueue(args) => commands::enqueue::run(&args).await,
+        Command::Status(args) => commands::status::run(&args).await,
+        Command::List(args) => commands::list::run(&args).await,
+        Command::Show(args) => commands::show::run(&args).await,
+        Command::Explain(args) => commands::explain::run(&args).await,
+        Command::Lanes(args) => commands::lanes::run(&args).await,
+        Command::Workers(args) => commands::workers::run(&args).await,
+        Command::Parked(args) => commands::parked::run(&args).await,
+        Command::Cancel(args) => commands::cancel::run(&args).await,
+        Command::Redrive(args) => commands::redrive::run(&args).await,
+        Command::Discard(args) => commands::discard::run(&args).await,
+        Command::Pause(args) => commands::pause::run(&args, true).await,
+        Command::Resume(args) => commands::pause::run(&args, false).await,
+        Command::Purge(args) => commands::purge::run(&args).await,
+        Command::Demo(args) => demo::run(&args).await.map(held),
+        Command::DemoWorker(args) => demo::worker::run(&args).await.map(|()| Answer::Yes),
+        Command::Bench(args) => bench::run(&args).await.map(held),
+        Command::BenchProducer(args) => bench::produce(&args).await.map(|()| Answer::Yes),
+        Command::Completions(args) => commands::man::completions(&args),
+        Command::Man(args) => commands::man::run(&args),
     }
 }

@@ -1,24 +1,19 @@
-//! `sendoff run` and `sendoff migrate`: the relay as a program.
+//! `sendoff run`: the relay as a program.
 
 use anyhow::{Context as _, Result};
 use sendoff_relay::{Relay, TargetConfig};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::args::{MigrateArgs, RunArgs};
+use crate::args::RunArgs;
 use crate::site::Site;
 use crate::wire;
 
 /// A second signal ends it at once, with this.
 const INTERRUPTED: i32 = 130;
 
-/// Makes the outbox's tables.
-pub(crate) async fn migrate(args: &MigrateArgs) -> Result<()> {
-    Site::connect_usual(&args.store).await?.migrate().await
-}
-
 /// Relays until it is told to stop.
 pub(crate) async fn run(args: &RunArgs) -> Result<()> {
-    let site = Site::connect_usual(&args.store).await?;
+    let site = Site::of(&args.store).await?;
     let sink = wire::sink(&args.sink)?;
     sink.check().await?;
     let config = TargetConfig {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use sendoff::outbox::{Inspect, Store};
 use sendoff::stores::mysql::{MysqlDatabase, MysqlOutbox};
 use sendoff::stores::postgres::{Listening, Pooler, PostgresDatabase, PostgresOutbox};
@@ -14,6 +14,9 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, MySqlPool, PgPool, SqlitePool};
+
+use crate::args::StoreArgs;
+use crate::exit::refuse;
 
 /// How long a writer of SQLite waits for its turn.
 const SQLITE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
@@ -62,10 +65,25 @@ impl Site {
         Ok(Self { url: url.to_owned(), names: names.to_owned(), host })
     }
 
-    /// Connects to the outbox under its usual names.
-    pub(crate) async fn connect_usual(url: &str) -> Result<Self> {
-        let names = if matches!(scheme(url)?, Scheme::Postgres) { "sendoff" } else { "sendoff_" };
-        Self::connect(url, names, 2).await
+    /// Connects to the outbox that the command line names.
+    pub(crate) async fn of(args: &StoreArgs) -> Result<Self> {
+        // A mistyped path would be a new, empty database.
+        if matches!(scheme(&args.store)?, Scheme::Sqlite) {
+            let options: SqliteConnectOptions = args.store.parse().context("SQLite")?;
+            let file = options.get_filename();
+            ensure!(
+                file.exists(),
+                "SQLite, {}: there is no such file; `sendoff migrate` makes it",
+                file.display()
+            );
+        }
+        Self::of_new(args).await
+    }
+
+    /// The same; a file that is not there is made.
+    pub(crate) async fn of_new(args: &StoreArgs) -> Result<Self> {
+        let usual = if matches!(scheme(&args.store)?, Scheme::Postgres) { "sendoff" } else { "sendoff_" };
+        Self::connect(&args.store, args.names.as_deref().unwrap_or(usual), 2).await
     }
 
     fn names(&self) -> Result<Names> {
@@ -90,6 +108,18 @@ impl Site {
         Ok(())
     }
 
+    /// How its tables are made, as SQL.
+    pub(crate) async fn script(&self) -> Result<String> {
+        let names = self.names()?;
+        Ok(match self.host {
+            Host::Postgres(_) => {
+                Migration::named(PostgresDatabase::connect(&self.url).await?, names).script()?
+            }
+            Host::Sqlite(_) => Migration::named(SqliteDatabase::connect(&self.url).await?, names).script()?,
+            Host::Mysql(_) => Migration::named(MysqlDatabase::connect(&self.url).await?, names).script()?,
+        })
+    }
+
     /// The outbox, for workers.
     pub(crate) async fn store(&self) -> Result<Arc<dyn Store>> {
         let names = self.names()?;
@@ -106,6 +136,10 @@ impl Site {
 
     /// The outbox, for operators.
     pub(crate) async fn inspect(&self) -> Result<Arc<dyn Inspect>> {
+        self.opened().await.context("the outbox could not be opened (`sendoff migrate` makes its tables)")
+    }
+
+    async fn opened(&self) -> Result<Arc<dyn Inspect>> {
         let names = self.names()?;
         Ok(match &self.host {
             Host::Postgres(pool) => Arc::new(
@@ -202,6 +236,6 @@ fn scheme(url: &str) -> Result<Scheme> {
         "sqlite" => Ok(Scheme::Sqlite),
         "mysql" | "mariadb" => Ok(Scheme::Mysql),
         // Only the scheme: the rest may have a password in it.
-        other => bail!("{other:?} is no store: give postgres://…, mysql://… or sqlite:PATH"),
+        other => refuse!("{other:?} is no store: give postgres://…, mysql://… or sqlite:PATH"),
     }
 }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use sendoff::Sink;
 use sendoff_sinks::{File, FileConfig, Null, Stdout};
+
+use crate::exit::refuse;
 
 /// The sinks that this program was built with, as they are given.
 fn sinks() -> Vec<&'static str> {
@@ -28,7 +30,7 @@ pub(crate) fn sink(url: &str) -> Result<Arc<dyn Sink>> {
         "null" => Arc::new(Null),
         "stdout" => Arc::new(Stdout),
         "file" if !rest.is_empty() => Arc::new(File::new(FileConfig::new(rest))),
-        "file" => bail!("a file sink needs a path: file:/var/log/events.jsonl"),
+        "file" => refuse!("a file sink needs a path: file:/var/log/events.jsonl"),
         #[cfg(feature = "http")]
         "http" | "https" => http(url)?,
         #[cfg(feature = "inbox")]
@@ -42,7 +44,7 @@ pub(crate) fn sink(url: &str) -> Result<Arc<dyn Sink>> {
         #[cfg(feature = "redis")]
         "redis" => Arc::new(sendoff_sinks::Redis::new(sendoff_sinks::RedisConfig::new(url))?),
         // Only the scheme: the rest may have a password in it.
-        other => bail!("{other:?} is no sink: give {}", sinks().join(", ")),
+        other => refuse!("{other:?} is no sink: give {}", sinks().join(", ")),
     })
 }
 
@@ -73,7 +75,7 @@ fn mqtt(url: &str) -> Result<Arc<dyn Sink>> {
     match query {
         "" => {}
         "version=3" => config.version = sendoff_sinks::MqttVersion::V3,
-        _ => bail!("an MQTT sink has only ?version=3"),
+        _ => refuse!("an MQTT sink has only ?version=3"),
     }
     Ok(Arc::new(sendoff_sinks::Mqtt::new(config)?))
 }
@@ -82,7 +84,7 @@ fn mqtt(url: &str) -> Result<Arc<dyn Sink>> {
 #[cfg(feature = "rabbitmq")]
 fn rabbitmq(url: &str) -> Result<Arc<dyn Sink>> {
     let Some((server, exchange)) = url.split_once("?exchange=") else {
-        bail!("a RabbitMQ sink needs the name of its exchange: amqp://HOST:PORT/VHOST?exchange=NAME");
+        refuse!("a RabbitMQ sink needs the name of its exchange: amqp://HOST:PORT/VHOST?exchange=NAME");
     };
     Ok(Arc::new(sendoff_sinks::RabbitMq::new(sendoff_sinks::RabbitMqConfig::new(server, exchange))?))
 }
@@ -93,12 +95,12 @@ fn nats(url: &str) -> Result<Arc<dyn Sink>> {
     let (url, query) = url.split_once('?').unwrap_or((url, ""));
     let (server, stream) = url.trim_start_matches("nats://").split_once('/').unwrap_or((url, ""));
     if stream.is_empty() {
-        bail!("a NATS sink needs the name of its stream: nats://HOST:PORT/STREAM");
+        refuse!("a NATS sink needs the name of its stream: nats://HOST:PORT/STREAM");
     }
     let mut config = sendoff_sinks::NatsConfig::new(format!("nats://{server}"), stream);
     if !query.is_empty() {
         let Some(subjects) = query.strip_prefix("create=") else {
-            bail!("a NATS sink has only ?create=SUBJECT,SUBJECT");
+            refuse!("a NATS sink has only ?create=SUBJECT,SUBJECT");
         };
         config.stream.create_for = subjects.split(',').map(str::to_owned).collect();
     }

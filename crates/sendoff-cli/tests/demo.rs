@@ -88,7 +88,7 @@ fn a_store_that_is_none_is_refused_without_its_password() {
 fn a_server_that_is_not_there_is_named_without_its_password() {
     let output = demo(&["--store", "postgres://someone:secret@127.0.0.1:1/shop"]);
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(3));
     assert!(errors.contains("PostgreSQL"), "{errors}");
     assert!(!errors.contains("secret"), "{errors}");
 }

@@ -172,6 +172,6 @@ fn sinks_and_stores_that_are_none_are_refused() {
     };
     refused(&["run", "--store", &store, "--sink", "kafka://u:secret@x"], 2, "\"kafka\" is no sink");
     refused(&["run", "--store", &store, "--sink", "file:"], 2, "needs a path");
-    refused(&["run", "--store", &store, "--sink", "stdout:"], 2, "migrate");
+    refused(&["run", "--store", &store, "--sink", "stdout:"], 3, "migrate");
     refused(&["run", "--store", &store, "--sink", "null:", "--lease", "0"], 2, "at least 1");
 }

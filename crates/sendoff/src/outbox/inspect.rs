@@ -225,6 +225,25 @@ pub struct LaneInfo {
     pub crashes: u32,
 }
 
+/// A worker that is registered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WorkerInfo {
+    /// Who it is.
+    pub worker: WorkerId,
+    /// By which name; several may have the same.
+    pub name: String,
+    /// Whose events it delivers.
+    pub target: String,
+    /// Since when, in microseconds since 1970.
+    pub started_at: i64,
+    /// It is taken to be there until then, in microseconds since 1970.
+    pub lease_until: i64,
+    /// Whether that has passed.
+    pub expired: bool,
+    /// So many lanes are its own.
+    pub lanes: u64,
+}
+
 /// A parked key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyInfo {
@@ -292,7 +311,20 @@ pub struct Redriven {
     pub parked: u64,
 }
 
-/// What to delete for good.
+/// Dead events that are to be deleted for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Discard {
+    /// Which ones.
+    pub selection: Selection,
+    /// At most so many, lowest position first; the rest is for the next call.
+    pub limit: u32,
+    /// Only says how many there are.
+    pub dry_run: bool,
+    /// Who asks: kept in the record of operations.
+    pub by: String,
+}
+
+/// What to delete when it is old.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purge {
     /// History of a target that is older than this.
@@ -344,6 +376,9 @@ pub trait Inspect: fmt::Debug + Send + Sync {
     /// The lanes of a target.
     async fn lanes(&self, target: &str) -> Result<Vec<LaneInfo>, StoreError>;
 
+    /// The workers of all targets, by target and name; those that were lost stay for a while.
+    async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError>;
+
     /// Parked keys of a target, by the position of the event they wait for.
     async fn parked_keys(&self, target: &str, limit: u32) -> Result<Vec<KeyInfo>, StoreError>;
 
@@ -353,7 +388,10 @@ pub trait Inspect: fmt::Debug + Send + Sync {
     /// Takes an event out that is not in flight.
     async fn cancel(&self, id: EventId, by: &str) -> Result<Cancelled, StoreError>;
 
-    /// Deletes for good, up to `batch` rows: call it until it answers with less.
+    /// Deletes dead events for good, whatever their age; how many. A key that one of them diverted goes on.
+    async fn discard(&self, discard: &Discard) -> Result<u64, StoreError>;
+
+    /// Deletes for good what is old, up to `batch` rows: call it until it answers with less.
     async fn purge(&self, purge: &Purge, batch: u32) -> Result<u64, StoreError>;
 
     /// Stops the workers of a target from claiming, or lets them go on.

@@ -14,8 +14,8 @@ mod store;
 mod worker;
 
 pub use inspect::{
-    COUNT_MAX, Cancelled, Counts, EventState, Explanation, Inspect, KeyInfo, LaneInfo, ListQuery, Listed,
-    Purge, Redrive, Redriven, Selection, TargetCounts,
+    COUNT_MAX, Cancelled, Counts, Discard, EventState, Explanation, Inspect, KeyInfo, LaneInfo, ListQuery,
+    Listed, Purge, Redrive, Redriven, Selection, TargetCounts, WorkerInfo,
 };
 pub use leases::LANES;
 pub(crate) use store::rests_on_marker;

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::event::{Attempts, EventId};
 use crate::outbox::{
-    Change, Due, EventState, Inspect, LANES, ListQuery, Outcome, Purge, Reason, TargetCounts,
+    Change, Discard, Due, EventState, Inspect, LANES, ListQuery, OnExhausted, Outcome, Purge, Reason,
+    Selection, TargetCounts,
 };
 use crate::testkit::StoreHarness;
 
@@ -171,6 +172,37 @@ pub(crate) async fn lanes_are_shown_with_their_owners<H: StoreHarness>(harness: 
     assert!(lanes.iter().all(|lane| lane.expired && lane.epoch >= 2));
 }
 
+pub(crate) async fn workers_are_shown_with_their_lanes<H: StoreHarness>(harness: Arc<H>) {
+    let inspect = harness.inspect();
+    assert!(inspect.workers().await.unwrap().is_empty());
+    let named = |name: &'static str| {
+        start(harness.store(), move |config: &mut crate::outbox::WorkerConfig| {
+            name.clone_into(&mut config.name);
+        })
+    };
+    let (second, first) = (named("b").await, named("a").await);
+    until("the lanes are shared", || async {
+        first.claim(0).await.unwrap();
+        second.claim(0).await.unwrap();
+        let workers = inspect.workers().await.unwrap();
+        workers.iter().all(|worker| worker.lanes == u64::from(LANES / 2))
+    })
+    .await;
+    let workers = inspect.workers().await.unwrap();
+    let shown: Vec<_> = workers.iter().map(|worker| (worker.worker, worker.name.as_str())).collect();
+    assert_eq!(shown, [(first.id(), "a"), (second.id(), "b")], "by name");
+    for worker in &workers {
+        assert_eq!((worker.target.as_str(), worker.expired), (crate::DEFAULT_TARGET, false));
+        assert!(worker.lease_until > worker.started_at);
+    }
+    super::stop(second).await;
+    super::stop(first).await;
+    assert!(inspect.workers().await.unwrap().is_empty(), "who has left is not there");
+    Owner::of_all(&*harness, LONG).await.lapse(&*harness).await;
+    let lost = inspect.workers().await.unwrap();
+    assert!(lost.len() == 1 && lost[0].expired, "who was lost is shown as such: {lost:?}");
+}
+
 pub(crate) async fn parked_keys_are_shown_with_what_waits_behind<H: StoreHarness>(harness: Arc<H>) {
     let mates = lane_mates(&*harness, 2).await;
     enqueue(&*harness, &[numbered(&mates[0], 3), numbered(&mates[1], 2), vec![loose("loose")]].concat())
@@ -227,6 +259,39 @@ pub(crate) async fn a_purge_deletes_what_is_old_in_batches<H: StoreHarness>(harn
     let left = counts(&*inspect, crate::DEFAULT_TARGET).await;
     assert_eq!((left.dead, left.published, left.failed), (0, 0, 4), "what is not old history stays");
     assert_eq!(counts(&*inspect, "other").await.unprocessed, 2);
+}
+
+fn discard(selection: Selection, limit: u32, dry_run: bool) -> Discard {
+    Discard { selection, limit, dry_run, by: "suite".to_owned() }
+}
+
+pub(crate) async fn what_is_dead_can_be_discarded<H: StoreHarness>(harness: Arc<H>) {
+    let numbered = [numbered("a", 3), numbered("b", 3), vec![loose("loose")]].concat();
+    let ids = super::redrive::bury(&*harness, &numbered).await;
+    enqueue(&*harness, &[event("a", "open")]).await;
+    let inspect = harness.inspect();
+    let target = || Selection::Target(crate::DEFAULT_TARGET.to_owned());
+    assert_eq!(inspect.discard(&discard(target(), 100, true)).await.unwrap(), 7, "a dry run counts");
+    assert_eq!(counts(&*inspect, crate::DEFAULT_TARGET).await.dead, 7, "and deletes nothing");
+    assert_eq!(inspect.discard(&discard(Selection::Event(ids[0]), 100, false)).await.unwrap(), 1);
+    assert_eq!(inspect.get(ids[0]).await.unwrap(), None, "it is gone");
+    assert_eq!(inspect.discard(&discard(Selection::Event(ids[0]), 100, false)).await.unwrap(), 0);
+    assert_eq!(inspect.discard(&discard(super::key_of("a"), 1, false)).await.unwrap(), 1, "a limit");
+    assert_eq!(list(&*inspect, EventState::Dead, 0, 10).await[0].0, "a3", "the lowest goes first");
+    assert_eq!(inspect.discard(&discard(super::key_of("b"), 100, false)).await.unwrap(), 3);
+    assert_eq!(inspect.discard(&discard(target(), 100, false)).await.unwrap(), 2, "the rest");
+    let left = counts(&*inspect, crate::DEFAULT_TARGET).await;
+    assert_eq!((left.dead, left.unprocessed), (0, 1), "what is not dead stays");
+}
+
+pub(crate) async fn a_key_goes_on_when_what_diverted_it_is_discarded<H: StoreHarness>(harness: Arc<H>) {
+    enqueue(&*harness, &numbered("a", 1)).await;
+    super::dead::give_up_first(&*harness, OnExhausted::Divert, "a", 1).await;
+    let gone = harness.inspect().discard(&discard(super::key_of("a"), 10, false)).await.unwrap();
+    assert_eq!(gone, 1);
+    enqueue(&*harness, &[event("a", "later")]).await;
+    let worker = worker(&*harness).await;
+    assert_eq!(super::texts(&deliver(&worker, 1).await), ["later"]);
 }
 
 pub(crate) async fn a_paused_target_hands_out_nothing<H: StoreHarness>(harness: Arc<H>) {

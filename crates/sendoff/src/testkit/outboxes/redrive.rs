@@ -26,7 +26,7 @@ async fn redrive<H: StoreHarness>(harness: &H, selection: Selection, limit: u32)
 }
 
 /// Writes events that are all given up at once, each alone.
-async fn bury<H: StoreHarness>(harness: &H, new: &[crate::NewEvent]) -> Vec<EventId> {
+pub(super) async fn bury<H: StoreHarness>(harness: &H, new: &[crate::NewEvent]) -> Vec<EventId> {
     let ids = enqueue(harness, new).await;
     let owner = Owner::of_all(harness, LONG).await;
     let rows: Vec<_> =

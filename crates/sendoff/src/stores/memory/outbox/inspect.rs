@@ -1,19 +1,20 @@
 //! The operator's view of an outbox in memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::super::after;
-use super::tables::{At, DeadRow, Operation, ParkedRow, Tables, at, marker};
+use super::tables::{At, DeadRow, ParkedRow, Tables, WorkerRow, at};
 use super::{MemoryOutbox, place_hot};
 use crate::claim::{Timestamp, Value};
 use crate::error::StoreError;
 use crate::event::{Attempts, Event, EventId};
 use crate::outbox::{
-    COUNT_MAX, Cancelled, Counts, EventState, Explanation, Fetched, Hold, Inspect, KeyInfo, Lane, LaneInfo,
-    ListQuery, Listed, Place, Purge, Reason, Redrive, Redriven, Selection, TargetCounts, leases,
+    COUNT_MAX, Cancelled, Counts, Discard, EventState, Explanation, Fetched, Inspect, KeyInfo, Lane,
+    LaneInfo, ListQuery, Listed, Purge, Reason, Redrive, Redriven, Selection, TargetCounts, WorkerId,
+    WorkerInfo, leases,
 };
 
 /// A lane's owner, if it has one: whether its lease has ended, and the lane as it is shown.
@@ -124,105 +125,6 @@ impl MemoryOutbox {
         let before = before.take_while(|other| other.event.position < event.position).count() as u64;
         let name = owner.info.name.unwrap_or_default();
         Explanation::Leased { lane: event.lane, worker, name, until, before: before.min(COUNT_MAX) }
-    }
-}
-
-impl Tables {
-    fn first_of_key<'a>(&'a self, event: &'a Event) -> Option<&'a Event> {
-        let key = event.key.as_deref()?;
-        Some(&self.holding(&event.target, event.lane, key).next()?.row.event)
-    }
-
-    fn record(&mut self, at: Timestamp, by: &str, what: String, count: u64) {
-        self.operations.push(Operation { at, by: by.to_owned(), what, count });
-    }
-
-    /// A dead letter comes back among the parked, behind what is there of its key.
-    fn revive(&mut self, at: &At, now: Timestamp) {
-        let Some(dead) = self.dead.remove(at) else { return };
-        let mut event = dead.event;
-        event.attempts = Attempts::default();
-        let has_key = event.key.is_some();
-        let row = Fetched {
-            event,
-            place: Place::Parked,
-            hold: Hold::Free,
-            later: None,
-            reason: Some(if has_key { Reason::Behind } else { Reason::Retry }),
-            corrupt: None,
-        };
-        let due_at = (!has_key).then_some(now);
-        self.parked.insert(at.clone(), ParkedRow { row, due_at, failure: Some(dead.failure), since: now });
-    }
-
-    /// Takes away the markers of a key; the position of the first.
-    fn unmark(&mut self, target: &str, lane: Lane, key: &str) -> Option<i64> {
-        let is_marker = |parked: &&ParkedRow| parked.reason() == Reason::Diverted;
-        let markers = self.holding(target, lane, key).filter(is_marker);
-        let positions: Vec<i64> = markers.map(|marker| marker.row.event.position).collect();
-        for position in &positions {
-            self.parked.remove(&(target.to_owned(), lane, *position));
-        }
-        positions.first().copied()
-    }
-
-    /// The first dead one of a key above a position diverts it, if there is one.
-    fn mark_next(&mut self, target: &str, lane: Lane, key: &str, above: i64, now: Timestamp) {
-        let is_of_key =
-            |event: &Event| event.target == target && event.lane == lane && event.key.as_deref() == Some(key);
-        let next = self.dead.values().find(|dead| is_of_key(&dead.event) && dead.event.position > above);
-        let Some(DeadRow { event, failure, .. }) = next.cloned() else { return };
-        let at = at(&event);
-        let row = Fetched {
-            event,
-            place: Place::Parked,
-            hold: Hold::Free,
-            later: None,
-            reason: None,
-            corrupt: None,
-        };
-        self.parked.insert(at, marker(&row, &failure, now));
-    }
-
-    /// Brings dead letters back, in the order of their positions.
-    fn revive_all(&mut self, dead: &[(At, Option<String>)], now: Timestamp) {
-        let mut keys: BTreeMap<(&str, Lane, &str), i64> = BTreeMap::new();
-        for (at, key) in dead {
-            if let Some(key) = key {
-                keys.insert((&at.0, at.1, key), at.2);
-            }
-        }
-        // A marker stands where its event comes back to: it goes first.
-        let marked: Vec<bool> =
-            keys.keys().map(|(target, lane, key)| self.unmark(target, *lane, key).is_some()).collect();
-        for (at, _) in dead {
-            self.revive(at, now);
-        }
-        for (((target, lane, key), highest), was_marked) in keys.into_iter().zip(marked) {
-            if was_marked {
-                self.mark_next(target, lane, key, highest, now);
-            }
-            self.promote(target, lane, key, now);
-        }
-    }
-
-    /// Deletes a dead letter. If it diverted its key, the next dead one does; if there is none, the key goes on.
-    fn purge_dead(&mut self, at: &At, now: Timestamp) {
-        let marks = self.parked.get(at).is_some_and(|parked| parked.reason() == Reason::Diverted);
-        let Some(dead) = self.dead.remove(at) else { return };
-        if let (true, Some(key)) = (marks, dead.event.key) {
-            let first = self.unmark(&at.0, at.1, &key).unwrap_or(at.2);
-            self.mark_next(&at.0, at.1, &key, first - 1, now);
-            self.promote(&at.0, at.1, &key, now);
-        }
-    }
-
-    /// Whether the owner of its lane may have a parked event in hand: what waits behind one that is due is handed out together with it.
-    fn may_be_in_hand(&self, parked: &ParkedRow, now: Timestamp) -> bool {
-        let is_due = |parked: &ParkedRow| parked.due_at.is_some_and(|due| due <= now);
-        let event = &parked.row.event;
-        let head = event.key.as_deref().and_then(|key| self.holding(&event.target, event.lane, key).next());
-        is_due(parked) || (parked.reason() == Reason::Behind && head.is_some_and(is_due))
     }
 }
 
@@ -354,6 +256,26 @@ impl Inspect for MemoryOutbox {
         Ok(self.lane_infos(target, &self.tables(), now))
     }
 
+    async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError> {
+        let now = self.now();
+        let tables = self.tables();
+        let info = |(id, row): (&WorkerId, &WorkerRow)| {
+            let lanes = self.lane_infos(&row.target, &tables, now);
+            WorkerInfo {
+                worker: *id,
+                name: row.name.clone(),
+                target: row.target.clone(),
+                started_at: row.since.as_micros(),
+                lease_until: row.until.as_micros(),
+                expired: row.until < now,
+                lanes: lanes.iter().filter(|lane| lane.owner == Some(*id)).count() as u64,
+            }
+        };
+        let mut workers: Vec<WorkerInfo> = tables.workers.iter().map(info).collect();
+        workers.sort_by(|a, b| (&a.target, &a.name, a.worker).cmp(&(&b.target, &b.name, b.worker)));
+        Ok(workers)
+    }
+
     async fn parked_keys(&self, target: &str, limit: u32) -> Result<Vec<KeyInfo>, StoreError> {
         let tables = self.tables();
         let mut keys: Vec<KeyInfo> = Vec::new();
@@ -441,6 +363,21 @@ impl Inspect for MemoryOutbox {
         }
         tables.record(now, by, format!("cancel event {id}"), 1);
         Ok(Cancelled::Yes)
+    }
+
+    async fn discard(&self, discard: &Discard) -> Result<u64, StoreError> {
+        let now = self.now();
+        let mut tables = self.tables();
+        let dead = tables.dead.iter().filter(|(_, dead)| is_selected(&discard.selection, &dead.event));
+        let mut dead: Vec<At> = dead.map(|(at, _)| at.clone()).collect();
+        dead.sort_by_key(|at| at.2);
+        dead.truncate(discard.limit as usize);
+        let count = dead.len() as u64;
+        if !discard.dry_run {
+            dead.iter().for_each(|at| tables.purge_dead(at, now));
+            tables.record(now, &discard.by, format!("discard {}", discard.selection), count);
+        }
+        Ok(count)
     }
 
     async fn purge(&self, purge: &Purge, batch: u32) -> Result<u64, StoreError> {

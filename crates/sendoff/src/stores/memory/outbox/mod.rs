@@ -1,6 +1,7 @@
 //! An outbox in memory: the reference that the SQL stores are compared with, and enough for tests.
 
 mod inspect;
+mod operate;
 mod tables;
 
 use std::collections::HashSet;
@@ -152,7 +153,7 @@ impl Store for MemoryOutbox {
         let now = self.now();
         let mut tables = self.tables();
         let until = after(now, member.lease);
-        let row = WorkerRow { target: member.target.clone(), name: member.name.clone(), until };
+        let row = WorkerRow { target: member.target.clone(), name: member.name.clone(), since: now, until };
         tables.workers.insert(member.worker, row);
         let target = Value::from(member.target.as_str());
         if !self.lanes.rows().iter().any(|row| row.get("target") == Some(&target)) {

@@ -38,6 +38,7 @@ pub(super) struct DeadRow {
 pub(super) struct WorkerRow {
     pub(super) target: String,
     pub(super) name: String,
+    pub(super) since: Timestamp,
     pub(super) until: Timestamp,
 }
 

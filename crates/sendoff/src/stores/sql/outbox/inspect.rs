@@ -8,8 +8,8 @@ use super::{Arg, SqlDatabase, SqlOutbox};
 use crate::error::StoreError;
 use crate::event::EventId;
 use crate::outbox::{
-    Cancelled, Counts, Explanation, Inspect, KeyInfo, LaneInfo, ListQuery, Listed, Purge, Redrive, Redriven,
-    WorkerId,
+    COUNT_MAX, Cancelled, Counts, Discard, Explanation, Inspect, KeyInfo, LaneInfo, ListQuery, Listed, Purge,
+    Redrive, Redriven, WorkerId, WorkerInfo,
 };
 
 #[async_trait]
@@ -34,6 +34,10 @@ impl<D: SqlDatabase> Inspect for SqlOutbox<D> {
         self.lane_infos(target).await
     }
 
+    async fn workers(&self) -> Result<Vec<WorkerInfo>, StoreError> {
+        self.worker_infos().await
+    }
+
     async fn parked_keys(&self, target: &str, limit: u32) -> Result<Vec<KeyInfo>, StoreError> {
         self.keys_parked(target, limit).await
     }
@@ -44,6 +48,10 @@ impl<D: SqlDatabase> Inspect for SqlOutbox<D> {
 
     async fn cancel(&self, id: EventId, by: &str) -> Result<Cancelled, StoreError> {
         self.cancel_event(id, by).await
+    }
+
+    async fn discard(&self, discard: &Discard) -> Result<u64, StoreError> {
+        self.discard_selection(discard).await
     }
 
     async fn purge(&self, purge: &Purge, batch: u32) -> Result<u64, StoreError> {
@@ -82,6 +90,24 @@ impl<D: SqlDatabase> SqlOutbox<D> {
                 epoch: row.int("epoch")?,
                 floor: row.int("floor")?,
                 crashes: row.count("crashes")?,
+            })
+        };
+        rows.into_iter().map(read).collect()
+    }
+
+    async fn worker_infos(&self) -> Result<Vec<WorkerInfo>, StoreError> {
+        let limit = i64::try_from(COUNT_MAX).unwrap_or(i64::MAX);
+        let statement = self.templates.fill(include_str!("workers.sql"), &[("limit", Arg::from(limit))])?;
+        let rows = self.read("inspect", &statement).await?;
+        let read = |mut row: super::RowReader| {
+            Ok(WorkerInfo {
+                worker: WorkerId(row.uuid("worker")?),
+                name: row.text("name")?,
+                target: row.text("target")?,
+                started_at: row.moment("started_at")?.as_micros(),
+                lease_until: row.moment("lease_until")?.as_micros(),
+                expired: row.int("expired")? > 0,
+                lanes: row.count("lanes")?.into(),
             })
         };
         rows.into_iter().map(read).collect()

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::operate::{Spot, by_lane, keys, lanes};
+use super::redrive::spots;
 use super::store::micros;
 use super::{Arg, RowReader, SqlDatabase, SqlOutbox, SqlTransaction};
 use crate::error::StoreError;
-use crate::outbox::Lane;
+use crate::outbox::{Discard, Lane};
 use crate::stores::sql::{Statement, retry};
 
 /// Nothing is older, and every database can count back so far.
@@ -60,6 +61,33 @@ impl<D: SqlDatabase> SqlOutbox<D> {
             Ok(purged)
         })
         .await
+    }
+
+    pub(super) async fn discard_selection(&self, discard: &Discard) -> Result<u64, StoreError> {
+        let subject = self.templates.names.subject();
+        retry("discard", &subject, self.database.time_to_try(), || self.discard_once(discard)).await
+    }
+
+    async fn discard_once(&self, discard: &Discard) -> Result<u64, StoreError> {
+        let dead = self.dead_statement(&discard.selection, discard.limit)?;
+        let mut transaction = self.database.begin("discard").await?;
+        let found = spots(transaction.as_mut(), &dead, discard.limit).await?;
+        if discard.dry_run {
+            transaction.rollback().await?;
+            return Ok(found.len() as u64);
+        }
+        let lanes = lanes(&[&found]);
+        self.lock_all(transaction.as_mut(), &lanes).await?;
+        // Again, now that nobody can bring them back.
+        let found = spots(transaction.as_mut(), &dead, discard.limit).await?;
+        let mut discarded = 0;
+        for ((target, lane), found) in by_lane(found, &lanes) {
+            discarded += self.bury_for_good(transaction.as_mut(), (&target, lane), &found).await?;
+        }
+        let what = format!("discard {}", discard.selection);
+        transaction.execute(&self.operation(&discard.by, &what, discarded)?).await?;
+        transaction.commit().await?;
+        Ok(discarded)
     }
 
     /// Deletes dead events of one lane. Where one of them diverted its key, the next dead one of the key does; where there is none, the key

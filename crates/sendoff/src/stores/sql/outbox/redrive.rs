@@ -93,7 +93,7 @@ impl<D: SqlDatabase> SqlOutbox<D> {
         Ok(Selected { dead, parked: spots(transaction, &parked, left).await? })
     }
 
-    fn dead_statement(&self, selection: &Selection, limit: u32) -> Result<Statement, StoreError> {
+    pub(super) fn dead_statement(&self, selection: &Selection, limit: u32) -> Result<Statement, StoreError> {
         let limit = ("limit", Arg::from(limit));
         match selection {
             Selection::Event(id) => {
@@ -145,7 +145,8 @@ fn key_parts(target: &str, key: &str, limit: &Arg) -> impl Iterator<Item = Vec<(
     })
 }
 
-async fn spots(
+/// The rows of a statement, lowest position first.
+pub(super) async fn spots(
     transaction: &mut dyn SqlTransaction,
     statement: &Statement,
     limit: u32,

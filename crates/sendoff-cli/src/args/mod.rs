@@ -1,0 +1,189 @@
+//! The command line: what there is to say. What is done is in the file of the command's name.
+
+mod bench;
+mod demo;
+mod enqueue;
+mod inspect;
+mod operate;
+mod relay;
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+pub(crate) use bench::{BenchArgs, BenchProducerArgs, Measure};
+pub(crate) use demo::{DemoArgs, DemoWorkerArgs};
+pub(crate) use enqueue::EnqueueArgs;
+pub(crate) use inspect::{EventArgs, LanesArgs, ListArgs, ParkedArgs, StatusArgs, WorkersArgs};
+pub(crate) use operate::{
+    CancelArgs, DiscardArgs, PauseArgs, PurgeArgs, PurgeWhat, RedriveArgs, SelectionArgs,
+};
+pub(crate) use relay::{MigrateArgs, RunArgs};
+
+/// Gets every committed event to its broker, and nothing that was rolled back.
+#[derive(Debug, Parser)]
+#[command(name = "sendoff", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str =
+    "Exit codes: 0 done; 1 the answer is no (no such event, a guarantee broken); 2 wrong arguments;
+  3 something could not be reached or failed; 4 the outbox's tables are missing or of another version
+
+First steps: sendoff demo; then sendoff migrate, enqueue and run, each with --store URL or SENDOFF_STORE";
+
+/// Which outbox.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct StoreArgs {
+    /// The database: postgres://…, mysql://…, sqlite:PATH
+    #[arg(long, value_name = "URL", env = "SENDOFF_STORE", hide_env_values = true)]
+    pub(crate) store: String,
+    /// The schema of the tables (PostgreSQL), or what their names begin with [default: sendoff, or sendoff_]
+    #[arg(long, value_name = "NAME", env = "SENDOFF_NAMES")]
+    pub(crate) names: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Relay an outbox's events to a sink, until SIGTERM or SIGINT
+    ///
+    /// The first signal stops claiming, finishes what is in flight and gives the lanes back; a second one quits at once.
+    #[command(after_help = "Examples:
+  sendoff run --store postgres://localhost/shop --sink stdout:
+  sendoff run --store sqlite:shop.db --sink file:/var/log/shop/events.jsonl")]
+    Run(RunArgs),
+    /// Make the outbox's tables, or bring them up to date
+    #[command(after_help = "Examples:
+  sendoff migrate --store postgres://localhost/shop
+  sendoff migrate --store postgres://localhost/shop --print | psql shop
+  sendoff migrate --store postgres://localhost/shop --check || echo 'migrate first'")]
+    Migrate(MigrateArgs),
+    /// Write one event, or one for each line of JSON on standard input
+    ///
+    /// A line is an object: topic, and what is wanted of key, target, payload (any JSON), payload_text, payload_base64, content_type, headers, id, deliver_at (2026-01-31T12:00:00Z). The lines that
+    /// the file sink writes are taken as well. They are committed a batch at a time; a line that is wrong is named, and nothing of its batch is written.
+    #[command(after_help = "Examples:
+  sendoff enqueue orders.placed --key order-7 --payload '{\"total\": 99}'
+  sendoff enqueue --lines < events.jsonl
+  sendoff enqueue --lines --skip 41000 < events.jsonl    go on after line 41000")]
+    Enqueue(EnqueueArgs),
+    /// How many events stand where, for each target
+    #[command(after_help = "Examples:
+  sendoff status
+  sendoff status --watch
+  sendoff status --json | jq '.targets[].dead'")]
+    Status(StatusArgs),
+    /// List the events of a state
+    #[command(after_help = "Examples:
+  sendoff list dead
+  sendoff list failed --target billing --limit 20
+  sendoff list dead --after 48210    the page behind position 48210")]
+    List(ListArgs),
+    /// Everything that is known of one event
+    #[command(after_help = "Example:
+  sendoff show 0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001")]
+    Show(EventArgs),
+    /// Why an event has not been delivered
+    #[command(after_help = "Example:
+  sendoff explain 0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001")]
+    Explain(EventArgs),
+    /// The lanes of a target, and who has them
+    Lanes(LanesArgs),
+    /// The workers that are registered
+    Workers(WorkersArgs),
+    /// The keys that wait, for a retry or for an operator
+    Parked(ParkedArgs),
+    /// Take out an event that is not in flight
+    Cancel(CancelArgs),
+    /// Try dead and parked events again, each before the later ones of its key
+    #[command(after_help = "Examples:
+  sendoff redrive 0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001
+  sendoff redrive --key order-7
+  sendoff redrive --all --dry-run
+  sendoff redrive --all --rate 100
+  sendoff redrive --cause rejected --topic orders.placed")]
+    Redrive(RedriveArgs),
+    /// Delete dead events for good
+    #[command(after_help = "Examples:
+  sendoff discard 0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001
+  sendoff discard --key order-7 --dry-run
+  sendoff discard --all --error 'no such customer' --yes")]
+    Discard(DiscardArgs),
+    /// Stop the workers of a target, wherever they run, from claiming
+    Pause(PauseArgs),
+    /// Let the workers of a target go on
+    Resume(PauseArgs),
+    /// Delete history and dead events that are old
+    #[command(after_help = "Examples:
+  sendoff purge published --older-than 7d
+  sendoff purge dead --older-than 90d --target billing")]
+    Purge(PurgeArgs),
+    /// Watch it work: producers commit and roll back, workers deliver, one is killed and one is frozen
+    ///
+    /// Without --store it uses SQLite in a temporary file and needs no server. It ends with a verdict: lost, duplicated, out of order, delivered
+    /// though rolled back. The exit code is 1 if a guarantee did not hold.
+    #[command(after_help = "Examples:
+  sendoff demo
+  sendoff demo --events 100000 --store postgres://localhost/shop
+  sendoff demo --json | jq .lost")]
+    Demo(DemoArgs),
+    /// One worker process of the demo.
+    #[command(hide = true)]
+    DemoWorker(DemoWorkerArgs),
+    /// Measure a server: rates and latencies, beside the bare statements in the same run
+    ///
+    /// It works in tables of its own, which it removes, and checks what it delivered.
+    #[command(after_help = "Examples:
+  sendoff bench drain --store postgres://localhost/shop
+  sendoff bench latency --store postgres://localhost/shop --json
+  sendoff bench steady --store sqlite:/tmp/bench.db --workers 2")]
+    Bench(BenchArgs),
+    /// The host of a latency measurement.
+    #[command(hide = true)]
+    BenchProducer(BenchProducerArgs),
+    /// Print what a shell needs to complete this command line
+    #[command(after_help = "Example:
+  sendoff completions bash > /etc/bash_completion.d/sendoff")]
+    Completions(CompletionsArgs),
+    /// Write the manual pages to a directory
+    #[command(after_help = "Example:
+  sendoff man /usr/local/share/man/man1")]
+    Man(ManArgs),
+}
+
+/// `sendoff completions`
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// For which shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `sendoff man`
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Where to; without it, the first page goes to standard output
+    #[arg(value_name = "DIRECTORY")]
+    pub(crate) directory: Option<std::path::PathBuf>,
+}
+
+/// The command line as it is described to shells and manuals.
+pub(crate) fn described() -> clap::Command {
+    Arguments::command()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        described().debug_assert();
+    }
+
+    #[test]
+    fn help_fits_a_screen() {
+        let help = described().term_width(100).render_help().to_string();
+        assert!(help.lines().count() <= 40, "{} lines\n{help}", help.lines().count());
+    }
+}

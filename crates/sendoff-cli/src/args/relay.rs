@@ -1,0 +1,68 @@
+//! The command line of what keeps an outbox going: `run` and `migrate`.
+
+use clap::Args;
+
+use super::StoreArgs;
+
+/// `sendoff run`
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Which outbox.
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// Where events go: stdout:, null:, file:PATH, https://HOST/PATH, nats://HOST:PORT/STREAM, redis://HOST:PORT/0 (a stream for each
+    /// topic), amqp://HOST:PORT/VHOST?exchange=NAME, mqtt://HOST:PORT, inbox:DATABASE-URL#TABLE
+    #[arg(long, value_name = "URL")]
+    pub(crate) sink: String,
+    /// Whose events
+    #[arg(long, value_name = "NAME", default_value = sendoff::DEFAULT_TARGET)]
+    pub(crate) target: String,
+    /// What this relay is called
+    #[arg(long, value_name = "NAME", default_value = "sendoff")]
+    pub(crate) name: String,
+    /// So many workers share the lanes
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) workers: u16,
+    /// How long a lease lasts, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "30")]
+    pub(crate) lease: Seconds,
+    /// Hear of commits that the host announces (PostgreSQL), beside looking for events
+    #[arg(long)]
+    pub(crate) listen: bool,
+}
+
+/// A number of seconds, from 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seconds(u16);
+
+impl std::str::FromStr for Seconds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse()
+            .ok()
+            .filter(|number| *number > 0)
+            .map(Self)
+            .ok_or_else(|| "give whole seconds, at least 1".to_owned())
+    }
+}
+
+impl From<Seconds> for std::time::Duration {
+    fn from(seconds: Seconds) -> Self {
+        Self::from_secs(seconds.0.into())
+    }
+}
+
+/// `sendoff migrate`
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// Which outbox.
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// Print it as SQL instead, for those who run their migrations themselves
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) print: bool,
+    /// Only say whether there is anything to do: exit code 4 if there is
+    #[arg(long)]
+    pub(crate) check: bool,
+}

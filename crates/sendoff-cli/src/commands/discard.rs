@@ -1,0 +1,50 @@
+//! `sendoff discard`: dead events are deleted for good.
+
+use anyhow::Result;
+use sendoff::outbox::{Discard, Selection};
+
+use super::selection::{PAGE, Wanted};
+use crate::args::DiscardArgs;
+use crate::exit::{Answer, refuse};
+use crate::output::{print, print_json};
+
+/// Does it, a page at a time.
+pub(crate) async fn run(args: &DiscardArgs) -> Result<Answer> {
+    let wanted = Wanted::of(&args.selection, &args.target);
+    if !wanted.is_one() && !args.dry_run && !args.yes {
+        refuse!("this may delete many events for good: see how many with --dry-run, then say --yes");
+    }
+    let inspect = super::open(&args.store).await?;
+    let ask = |selection, limit| Discard { selection, limit, dry_run: args.dry_run, by: super::operator() };
+    let mut discarded = 0;
+    match wanted {
+        Wanted::All(selection) if args.dry_run => {
+            let limit = u32::try_from(args.limit).unwrap_or(u32::MAX);
+            discarded = inspect.discard(&ask(selection, limit)).await?;
+        }
+        Wanted::All(selection) => loop {
+            let limit = u32::try_from(args.limit - discarded).unwrap_or(u32::MAX).min(PAGE);
+            let gone = if limit > 0 { inspect.discard(&ask(selection.clone(), limit)).await? } else { 0 };
+            discarded += gone;
+            if gone == 0 {
+                break;
+            }
+        },
+        Wanted::Matching(filter) => {
+            for event in filter.find(&*inspect, &args.target, args.limit).await? {
+                discarded += inspect.discard(&ask(Selection::Event(event), 1)).await?;
+            }
+        }
+    }
+    if args.json {
+        print_json(&serde_json::json!({ "dry_run": args.dry_run, "discarded": discarded }))?;
+    } else {
+        let would = if args.dry_run { "would be" } else { "are" };
+        print(&format!("{discarded} dead events {would} deleted\n"))?;
+    }
+    if discarded == 0 {
+        eprintln!("nothing that was asked for is dead; what waits is taken out by `sendoff cancel`");
+        return Ok(Answer::No);
+    }
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,228 @@
+//! `sendoff explain`: why an event has not been delivered, in a sentence and in facts.
+
+use anyhow::Result;
+use sendoff::outbox::{COUNT_MAX, Explanation, Failure};
+use sendoff::{Attempts, EventId};
+
+use crate::args::EventArgs;
+use crate::exit::Answer;
+use crate::output::{moment, print, print_json, visible};
+
+/// Explains it.
+pub(crate) async fn run(args: &EventArgs) -> Result<Answer> {
+    let explanation = super::open(&args.store).await?.explain(args.event).await?;
+    let (sentence, advice) = sentence(args.event, &explanation);
+    if args.json {
+        let mut json = serde_json::to_value(&explanation)?;
+        if let Some(object) = json.as_object_mut() {
+            object.insert("event_id".to_owned(), args.event.to_string().into());
+            object.insert("sentence".to_owned(), sentence.into());
+            object.insert("advice".to_owned(), advice.into());
+        }
+        print_json(&json)?;
+    } else {
+        print(&format!("{}\n", visible(&sentence)))?;
+        if let Some(advice) = advice {
+            print(&format!("{}\n", visible(&advice)))?;
+        }
+    }
+    Ok(if explanation == Explanation::NoSuchEvent { Answer::No } else { Answer::Yes })
+}
+
+/// What is so, and what can be done about it.
+fn sentence(id: EventId, explanation: &Explanation) -> (String, Option<String>) {
+    let redrive = || format!("`sendoff redrive {id}` tries it again now");
+    match explanation {
+        Explanation::NoSuchEvent => (
+            format!(
+                "There is no event {id}: it was delivered and is not kept, was cancelled, or never committed."
+            ),
+            None,
+        ),
+        Explanation::Published { at } => (format!("It was delivered at {}.", moment(*at)), None),
+        Explanation::Dead { since, failure, attempts } => (
+            format!("It is dead since {}, after {}: {}.", moment(*since), tries(*attempts), reason(failure)),
+            Some(format!(
+                "`sendoff redrive {id}` tries it again, before the later ones of its key; `sendoff discard {id}` deletes it"
+            )),
+        ),
+        Explanation::NotDue { at } => {
+            (format!("It is to be delivered at {}, which is not yet.", moment(*at)), None)
+        }
+        Explanation::Parked { until: Some(until), failure, attempts } => (
+            format!(
+                "It failed and is tried again at {}, after {}{}.",
+                moment(*until),
+                tries(*attempts),
+                failure.as_ref().map(|failure| format!(": {}", reason(failure))).unwrap_or_default()
+            ),
+            Some(redrive()),
+        ),
+        Explanation::Parked { until: None, failure, attempts } => (
+            format!(
+                "Its attempts ran out after {}, and it waits for an operator, as its key does{}.",
+                tries(*attempts),
+                failure.as_ref().map(|failure| format!(": {}", reason(failure))).unwrap_or_default()
+            ),
+            Some(format!("{}; `sendoff cancel {id}` takes it out, and its key goes on", redrive())),
+        ),
+        Explanation::Behind { event, position } => (
+            format!("It waits behind event {event} of its key, at position {position}, which goes first."),
+            Some(format!("`sendoff explain {event}` says what that one waits for")),
+        ),
+        Explanation::TargetPaused => (
+            "Its target is paused by an operator.".to_owned(),
+            Some("`sendoff resume TARGET` lets it go on".to_owned()),
+        ),
+        Explanation::NoWorker => (
+            "No worker is there for its target.".to_owned(),
+            Some(
+                "`sendoff run` with this target starts one; `sendoff workers` shows who is there".to_owned(),
+            ),
+        ),
+        Explanation::Unleased { lane } => {
+            (format!("No worker has its lane, {lane}, yet; one will take it within a lease."), None)
+        }
+        Explanation::Leased { lane, worker, name, until, before } => {
+            let first = match *before {
+                0 => "it is in flight, or is next".to_owned(),
+                COUNT_MAX.. => format!("{COUNT_MAX} or more events of the lane go first"),
+                1 => "one event of the lane goes first".to_owned(),
+                count => format!("{count} events of the lane go first"),
+            };
+            let until = moment(*until);
+            (format!("Worker {worker} ({name}) has its lane, {lane}, until {until}: {first}."), None)
+        }
+        Explanation::Abandoned { lane, worker, since } => (
+            format!(
+                "Worker {worker} had its lane, {lane}, and was lost: its lease ended at {}. The next worker takes it over.",
+                moment(*since)
+            ),
+            Some("`sendoff workers` shows whether one is there".to_owned()),
+        ),
+    }
+}
+
+fn tries(attempts: Attempts) -> String {
+    let times = |count: u32| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    match (attempts.failures, attempts.crashes) {
+        (0, 0) => "no attempt".to_owned(),
+        (failures, 0) => format!("failing {}", times(failures)),
+        (0, crashes) => format!("crashing its worker {}", times(crashes)),
+        (failures, crashes) => {
+            format!("failing {} and crashing its worker {}", times(failures), times(crashes))
+        }
+    }
+}
+
+fn reason(failure: &Failure) -> String {
+    format!("{}, {}", failure.cause.word(), failure.error.trim_end_matches('.'))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use sendoff::outbox::{Cause, WorkerId};
+
+    use super::*;
+
+    const ID: &str = "0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001";
+    const AT: i64 = 1_700_000_000_000_000;
+    const WHEN: &str = "2023-11-14T22:13:20.000Z";
+
+    fn said(explanation: &Explanation) -> (String, String) {
+        let (sentence, advice) = sentence(ID.parse().unwrap(), explanation);
+        (sentence, advice.unwrap_or_default())
+    }
+
+    #[test]
+    fn each_case_has_its_sentence() {
+        let failure = Failure::new(Cause::Transient, "no room.");
+        let failed = Attempts { failures: 3, crashes: 0 };
+        let worker = WorkerId(ID.parse().unwrap());
+        let leased =
+            |before| Explanation::Leased { lane: 7, worker, name: "a".to_owned(), until: AT, before };
+        for (explanation, expected, advice) in [
+            (
+                Explanation::NoSuchEvent,
+                format!(
+                    "There is no event {ID}: it was delivered and is not kept, was cancelled, or never committed."
+                ),
+                "",
+            ),
+            (Explanation::Published { at: AT }, format!("It was delivered at {WHEN}."), ""),
+            (
+                Explanation::Dead {
+                    since: AT,
+                    failure: failure.clone(),
+                    attempts: Attempts { failures: 1, crashes: 2 },
+                },
+                format!(
+                    "It is dead since {WHEN}, after failing once and crashing its worker 2 times: transient, no room."
+                ),
+                "sendoff redrive",
+            ),
+            (
+                Explanation::NotDue { at: AT },
+                format!("It is to be delivered at {WHEN}, which is not yet."),
+                "",
+            ),
+            (
+                Explanation::Parked { until: Some(AT), failure: Some(failure.clone()), attempts: failed },
+                format!("It failed and is tried again at {WHEN}, after failing 3 times: transient, no room."),
+                "sendoff redrive",
+            ),
+            (
+                Explanation::Parked { until: None, failure: None, attempts: failed },
+                "Its attempts ran out after failing 3 times, and it waits for an operator, as its key does."
+                    .to_owned(),
+                "sendoff cancel",
+            ),
+            (
+                Explanation::Behind { event: ID.parse().unwrap(), position: 4 },
+                format!("It waits behind event {ID} of its key, at position 4, which goes first."),
+                "sendoff explain",
+            ),
+            (Explanation::TargetPaused, "Its target is paused by an operator.".to_owned(), "sendoff resume"),
+            (Explanation::NoWorker, "No worker is there for its target.".to_owned(), "sendoff run"),
+            (
+                Explanation::Unleased { lane: 7 },
+                "No worker has its lane, 7, yet; one will take it within a lease.".to_owned(),
+                "",
+            ),
+            (
+                leased(0),
+                format!("Worker {worker} (a) has its lane, 7, until {WHEN}: it is in flight, or is next."),
+                "",
+            ),
+            (
+                leased(1),
+                format!(
+                    "Worker {worker} (a) has its lane, 7, until {WHEN}: one event of the lane goes first."
+                ),
+                "",
+            ),
+            (
+                leased(COUNT_MAX),
+                format!(
+                    "Worker {worker} (a) has its lane, 7, until {WHEN}: 100000 or more events of the lane go first."
+                ),
+                "",
+            ),
+            (
+                Explanation::Abandoned { lane: 7, worker, since: AT },
+                format!(
+                    "Worker {worker} had its lane, 7, and was lost: its lease ended at {WHEN}. The next worker takes it over."
+                ),
+                "sendoff workers",
+            ),
+        ] {
+            let (sentence, said_advice) = said(&explanation);
+            assert_eq!(sentence, expected);
+            assert!(
+                said_advice.contains(advice) && said_advice.is_empty() == advice.is_empty(),
+                "{said_advice}"
+            );
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `sendoff purge`: deletes what is old, a batch at a time.
+
+use anyhow::Result;
+use sendoff::outbox::Purge;
+
+use crate::args::{PurgeArgs, PurgeWhat};
+use crate::exit::Answer;
+use crate::output::{print, print_json};
+
+/// Until nothing that old is left.
+pub(crate) async fn run(args: &PurgeArgs) -> Result<Answer> {
+    let inspect = super::open(&args.store).await?;
+    let (target, older_than) = (args.target.clone(), args.older_than);
+    let purge = match args.what {
+        PurgeWhat::Published => Purge::Published { target, older_than },
+        PurgeWhat::Dead => Purge::Dead { target, older_than },
+    };
+    let mut purged = 0;
+    loop {
+        let gone = inspect.purge(&purge, args.batch).await?;
+        purged += gone;
+        if gone == 0 {
+            break;
+        }
+    }
+    if args.json {
+        print_json(&serde_json::json!({ "purged": purged }))?;
+    } else {
+        print(&format!("{purged} events are deleted\n"))?;
+    }
+    Ok(Answer::Yes)
+}

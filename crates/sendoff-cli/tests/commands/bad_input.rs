@@ -1,0 +1,106 @@
+//! What is said to bad input: what is wrong and what to do, without a secret.
+
+use crate::outbox::{Outbox, run};
+
+/// A command that fails with this code, and says these words.
+fn fails(arguments: &[&str], code: i32, words: &[&str]) {
+    let done = run(arguments);
+    assert_eq!(done.code, code, "{arguments:?}: {}{}", done.text, done.errors);
+    for word in words {
+        assert!(done.errors.contains(word), "{arguments:?}: no {word:?} in: {}", done.errors);
+    }
+    assert!(!done.errors.contains("s3cret"), "{}", done.errors);
+    assert!(!done.errors.contains("panicked"), "{}", done.errors);
+}
+
+/// Every command that asks an outbox, as it is given.
+const ASKING: [&[&str]; 14] = [
+    &["status"],
+    &["list", "dead"],
+    &["show", "0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001"],
+    &["explain", "0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001"],
+    &["lanes"],
+    &["workers"],
+    &["parked"],
+    &["cancel", "0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001"],
+    &["redrive", "--all"],
+    &["discard", "--all", "--yes"],
+    &["pause", "default"],
+    &["purge", "dead", "--older-than", "1d"],
+    &["enqueue", "t"],
+    &["migrate", "--check"],
+];
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    for command in ASKING {
+        let url = "postgres://someone:s3cret@127.0.0.1:1/shop";
+        fails(&[command, &["--store", url]].concat(), 3, &["PostgreSQL"]);
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_not_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tpyo.db");
+    for command in ASKING {
+        let url = format!("sqlite:{}", path.display());
+        fails(&[command, &["--store", &url]].concat(), 3, &["tpyo.db", "sendoff migrate"]);
+        assert!(!path.exists(), "{command:?} made it");
+    }
+}
+
+#[test]
+fn tables_that_are_not_there_are_told_as_such() {
+    let outbox = Outbox::without_tables();
+    std::fs::write(outbox.directory.path().join("shop.db"), "").unwrap();
+    for command in ASKING {
+        let done = outbox.run(command);
+        assert_eq!(done.code, 4, "{command:?}: {}{}", done.text, done.errors);
+        assert!(done.errors.contains("sendoff migrate"), "{command:?}: {}", done.errors);
+    }
+}
+
+#[test]
+fn a_wrong_argument_is_answered_with_what_would_be_right() {
+    fails(&["status"], 2, &["--store"]);
+    fails(&["status", "--store", "oracle://scott:s3cret@x/y"], 2, &["\"oracle\" is no store", "postgres://"]);
+    fails(&["statsu"], 2, &["status"]);
+    fails(&["list", "ded", "--store", "sqlite:x"], 2, &["dead"]);
+    fails(&["status", "--jsno", "--store", "sqlite:x"], 2, &["--json"]);
+    fails(&["show", "seven", "--store", "sqlite:x"], 2, &["EVENT"]);
+    fails(&["purge", "dead", "--older-than", "soon", "--store", "sqlite:x"], 2, &["--older-than"]);
+    fails(&["redrive", "--store", "sqlite:x"], 2, &["--all"]);
+    fails(&["enqueue", "--store", "sqlite:x"], 2, &["TOPIC"]);
+    fails(&["enqueue", "t", "--header", "x", "--store", "sqlite:x"], 2, &["NAME=VALUE"]);
+    fails(&["completions", "csh"], 2, &["bash"]);
+}
+
+#[test]
+fn an_event_that_cannot_be_is_refused() {
+    let outbox = Outbox::new();
+    for (arguments, word) in [
+        (vec!["enqueue", ""], "topic"),
+        (vec!["enqueue", "t", "--header", "a=b\nc"], "line break"),
+        (vec!["enqueue", "t", "--payload", "@/does/not/exist"], "/does/not/exist"),
+    ] {
+        let done = outbox.run(&arguments);
+        assert_eq!(done.code, 2, "{arguments:?}: {}", done.errors);
+        assert!(done.errors.contains(word), "{arguments:?}: {}", done.errors);
+    }
+    let long = "x".repeat(300);
+    assert_eq!(outbox.run(&["enqueue", &long]).code, 2);
+    assert_eq!(outbox.run(&["enqueue", "t", "--key", &long]).code, 2);
+    assert_eq!(outbox.ok(&["status"]), "nothing was ever written here\n");
+}
+
+#[test]
+fn tables_of_a_newer_program_are_left_alone() {
+    let outbox = Outbox::new();
+    outbox.sql("UPDATE sendoff_meta SET value = '99' WHERE name = 'protocol_version'");
+    for command in [&["status"][..], &["migrate"], &["enqueue", "t"]] {
+        let done = outbox.run(command);
+        assert_eq!(done.code, 4, "{command:?}: {}", done.errors);
+        assert!(done.errors.contains("newer than this program"), "{}", done.errors);
+    }
+}

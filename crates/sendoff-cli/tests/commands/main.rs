@@ -1,0 +1,9 @@
+//! The operator's commands as an operator gives them: what they print, for people and for programs, how they end, and what they say to bad input.
+
+#![allow(clippy::unwrap_used)]
+
+mod bad_input;
+mod enqueue;
+mod operate;
+mod outbox;
+mod questions;

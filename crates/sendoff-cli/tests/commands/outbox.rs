@@ -1,0 +1,223 @@
+//! An outbox to give commands about.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Long enough for anything that is going to happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An outbox of its own: in SQLite, or under names of its own on a server.
+pub(crate) struct Outbox {
+    store: String,
+    names: Option<String>,
+    pub(crate) directory: TempDir,
+}
+
+/// What a command did.
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) text: String,
+    pub(crate) errors: String,
+}
+
+impl Done {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap(),
+            text: String::from_utf8(output.stdout).unwrap(),
+            errors: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// The JSON that it printed.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text)
+            .unwrap_or_else(|error| panic!("{error}: {}{}", self.text, self.errors))
+    }
+}
+
+/// The program, with nothing of this machine's own settings.
+pub(crate) fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sendoff"));
+    command.env_remove("SENDOFF_STORE").env_remove("SENDOFF_NAMES").env("SENDOFF_OPERATOR", "test");
+    command
+}
+
+pub(crate) fn run(arguments: &[&str]) -> Done {
+    Done::of(program().args(arguments).output().unwrap())
+}
+
+impl Outbox {
+    /// One in SQLite, with its tables.
+    pub(crate) fn new() -> Self {
+        let outbox = Self::without_tables();
+        assert_eq!(outbox.ok(&["migrate"]), "");
+        outbox
+    }
+
+    pub(crate) fn without_tables() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", directory.path().join("shop.db").display());
+        Self { store, names: None, directory }
+    }
+
+    /// One on the server of a variable, if that is set; it stays there, under a name of its own.
+    pub(crate) fn on_server(variable: &str) -> Option<Self> {
+        let Ok(store) = std::env::var(variable) else {
+            println!("skipped: {variable} is not set");
+            return None;
+        };
+        let names = format!("cmd{:x}_", fastrand::u64(..));
+        let outbox = Self { store, names: Some(names), directory: tempfile::tempdir().unwrap() };
+        outbox.ok(&["migrate"]);
+        Some(outbox)
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = program();
+        command.args(arguments).env("SENDOFF_STORE", &self.store);
+        if let Some(names) = &self.names {
+            command.env("SENDOFF_NAMES", names);
+        }
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Done {
+        Done::of(self.command(arguments).output().unwrap())
+    }
+
+    /// What it prints, if it does what it is told.
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let done = self.run(arguments);
+        assert_eq!(done.code, 0, "{arguments:?}: {}{}", done.text, done.errors);
+        done.text
+    }
+
+    /// What it prints as JSON.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let done = self.run(&[arguments, &["--json"]].concat());
+        assert_eq!(done.code, 0, "{arguments:?}: {}{}", done.text, done.errors);
+        done.json()
+    }
+
+    /// Writes an event; its id.
+    pub(crate) fn enqueue(&self, arguments: &[&str]) -> String {
+        self.ok(&[&["enqueue"], arguments].concat()).trim().to_owned()
+    }
+
+    /// The same, with lines on standard input.
+    pub(crate) fn enqueue_lines(&self, lines: &[u8], arguments: &[&str]) -> Done {
+        let mut child = self
+            .command(&[&["enqueue", "--lines"], arguments].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It may end before it has read all.
+        let _ = child.stdin.take().unwrap().write_all(lines);
+        Done::of(child.wait_with_output().unwrap())
+    }
+
+    /// The counts of a target.
+    pub(crate) fn counts(&self, target: &str) -> Value {
+        let status = self.json(&["status"]);
+        let targets = status["targets"].as_array().unwrap();
+        targets.iter().find(|counts| counts["target"] == target).cloned().unwrap_or(Value::Null)
+    }
+
+    /// What a host does by itself, in SQLite.
+    pub(crate) fn sql(&self, statement: &'static str) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let pool = sqlx::SqlitePool::connect(&self.store).await.unwrap();
+            sqlx::query(statement).execute(&pool).await.unwrap();
+            pool.close().await;
+        });
+    }
+
+    pub(crate) fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !is_so() {
+            assert!(started.elapsed() < PATIENCE, "{what}: {}", self.ok(&["status"]));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// A relay of this outbox, which relays when this returns.
+    pub(crate) fn relay(&self, sink: &str) -> Relay {
+        let mut child =
+            self.command(&["run", "--sink", sink, "--lease", "2"]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        errors.read_line(&mut line).unwrap();
+        assert!(line.starts_with("relaying"), "{line}");
+        std::thread::spawn(move || errors.lines().count());
+        Relay(child)
+    }
+
+    /// Lets every event be rejected, until so many of the default target are dead.
+    pub(crate) fn bury(&self, count: u64) {
+        let receiver = Receiver::start("400 Bad Request");
+        let relay = self.relay(&receiver.url);
+        self.until("all is dead", || self.counts("default")["dead"].as_u64() == Some(count));
+        drop(relay);
+    }
+}
+
+/// A relay, which does not outlive its test.
+pub(crate) struct Relay(Child);
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A webhook that always answers the same.
+pub(crate) struct Receiver {
+    pub(crate) url: String,
+}
+
+impl Receiver {
+    pub(crate) fn start(status: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                std::thread::spawn(move || answer(stream, status));
+            }
+        });
+        Self { url }
+    }
+}
+
+fn answer(stream: std::net::TcpStream, status: &str) {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap_or_default() == 0 {
+                return;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+        if reader.read_exact(&mut body).is_err() || reader.get_mut().write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
