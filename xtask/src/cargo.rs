@@ -7,7 +7,7 @@ use crate::fleet::Fleet;
 
 /// Feature sets that must compile by themselves: a feature that only builds when another one is on is
 /// found here and not by a user. Package, then arguments.
-const FEATURE_SETS: [(&str, &[&str]); 17] = [
+const FEATURE_SETS: [(&str, &[&str]); 20] = [
     ("sendoff", &[]),
     ("sendoff", &["--features", "postgres"]),
     ("sendoff", &["--features", "sqlite"]),
@@ -20,10 +20,13 @@ const FEATURE_SETS: [(&str, &[&str]); 17] = [
     ("sendoff-sinks", &[]),
     ("sendoff-sinks", &["--features", "http"]),
     ("sendoff-sinks", &["--features", "inbox"]),
+    ("sendoff-sinks", &["--features", "kafka"]),
     ("sendoff-sinks", &["--features", "mqtt"]),
     ("sendoff-sinks", &["--features", "nats"]),
     ("sendoff-sinks", &["--features", "rabbitmq"]),
     ("sendoff-sinks", &["--features", "redis"]),
+    ("sendoff-sinks", &["--features", "sns"]),
+    ("sendoff-sinks", &["--features", "sqs"]),
     ("sendoff-cli", &[]),
 ];
 

@@ -3,6 +3,7 @@
 mod faketime;
 mod fauxqs;
 mod galera;
+mod kafka;
 mod mariadb;
 mod mariadb_node;
 mod mosquitto;
@@ -20,7 +21,7 @@ use anyhow::{Context, Result};
 use crate::server::Server;
 
 /// All of them, a server after the one it stands in front of.
-pub(crate) static ALL: [&dyn Server; 12] = [
+pub(crate) static ALL: [&dyn Server; 13] = [
     &postgres15::Postgres15,
     &postgres18::Postgres18,
     &mariadb::MariaDb,
@@ -33,7 +34,11 @@ pub(crate) static ALL: [&dyn Server; 12] = [
     &rabbitmq::RabbitMq,
     &mosquitto::Mosquitto,
     &fauxqs::Fauxqs,
+    &kafka::Kafka,
 ];
+
+/// Those without which not everything can be built, whatever is tested against.
+pub(crate) static TO_BUILD: [&dyn Server; 1] = [&kafka::Kafka];
 
 /// The names that `--only` takes.
 pub(crate) fn names() -> Vec<&'static str> {

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 
 use crate::cli::TestArgs;
 use crate::fleet::Fleet;
-use crate::server::Durability;
+use crate::server::{Durability, Server};
 use crate::steps::Steps;
 use crate::test_count::TestCount;
 use crate::{cargo, command, install, light, servers, tidy};
@@ -19,7 +19,9 @@ const SIM_SEEDS: &str = "10000";
 pub(crate) fn run(args: &TestArgs) -> ExitCode {
     let mut steps = Steps::default();
     let mut count = TestCount::default();
-    let result = lint(&mut steps).and_then(|()| test(args, &mut steps, &mut count));
+    let result = prepare(args, &mut steps)
+        .and_then(|servers| lint(&mut steps).map(|()| servers))
+        .and_then(|servers| test(args, &servers, &mut steps, &mut count));
     // The error itself was printed when its step ended. A step that is no test, or a test binary that died
     // without a count, is a failure all the same: the last line must never look like a success.
     if result.is_err() && count.failed == 0 {
@@ -28,6 +30,17 @@ pub(crate) fn run(args: &TestArgs) -> ExitCode {
     eprintln!("\n{}", steps.summary());
     println!("{count}");
     if count.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Installs what is missing: a compiler needs some of it too.
+fn prepare(args: &TestArgs, steps: &mut Steps) -> Result<Vec<&'static dyn Server>> {
+    let servers = servers::select(&args.fleet.only)?;
+    let missing =
+        servers::TO_BUILD.into_iter().filter(|one| servers.iter().all(|other| other.name() != one.name()));
+    let needed: Vec<&'static dyn Server> = servers.iter().copied().chain(missing).collect();
+    steps.run("install", || install::install(&needed))?;
+    steps.run("check install", || install::check_origin(&needed))?;
+    Ok(servers)
 }
 
 /// What needs no server; stops at the first failure, as the rest would only repeat it.
@@ -39,13 +52,14 @@ fn lint(steps: &mut Steps) -> Result<()> {
     steps.run("tidy", tidy::run)
 }
 
-fn test(args: &TestArgs, steps: &mut Steps, count: &mut TestCount) -> Result<()> {
-    let servers = servers::select(&args.fleet.only)?;
+fn test(
+    args: &TestArgs,
+    servers: &[&'static dyn Server],
+    steps: &mut Steps,
+    count: &mut TestCount,
+) -> Result<()> {
     steps.run("build tests", || command::run(&mut cargo::build_tests(&args.cargo_args)))?;
-    steps.run("install", || install::install(&servers))?;
-    steps.run("check install", || install::check_origin(&servers))?;
-    let fleet =
-        steps.run("start servers", || Fleet::start(&servers, args.fleet.keep, Durability::Scratch))?;
+    let fleet = steps.run("start servers", || Fleet::start(servers, args.fleet.keep, Durability::Scratch))?;
     let tested = steps.run("tests", || cargo_test(args, &fleet, count));
     steps.run("stop servers", || {
         drop(fleet);

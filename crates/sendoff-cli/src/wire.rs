@@ -14,10 +14,13 @@ fn sinks() -> Vec<&'static str> {
     let by_feature = [
         (cfg!(feature = "http"), "https://HOST/PATH"),
         (cfg!(feature = "inbox"), "inbox:DATABASE-URL"),
+        (cfg!(feature = "kafka"), "kafka://HOST:PORT"),
         (cfg!(feature = "mqtt"), "mqtt://HOST:PORT"),
         (cfg!(feature = "nats"), "nats://HOST:PORT/STREAM"),
         (cfg!(feature = "rabbitmq"), "amqp://HOST:PORT/VHOST?exchange=NAME"),
         (cfg!(feature = "redis"), "redis://HOST:PORT/0"),
+        (cfg!(feature = "aws"), "sns:TOPIC-ARN"),
+        (cfg!(feature = "aws"), "sqs:QUEUE-URL"),
     ];
     sinks.extend(by_feature.iter().filter(|(is_built, _)| *is_built).map(|(_, sink)| *sink));
     sinks
@@ -35,14 +38,20 @@ pub(crate) fn sink(url: &str) -> Result<Arc<dyn Sink>> {
         "http" | "https" => http(url)?,
         #[cfg(feature = "inbox")]
         "inbox" => inbox(rest)?,
+        #[cfg(feature = "kafka")]
+        "kafka" => Arc::new(sendoff_sinks::Kafka::new(sendoff_sinks::KafkaConfig::new(url))?),
         #[cfg(feature = "mqtt")]
-        "mqtt" => mqtt(url)?,
+        "mqtt" | "mqtts" => mqtt(url)?,
         #[cfg(feature = "nats")]
-        "nats" => nats(url)?,
+        "nats" | "tls" => nats(url)?,
         #[cfg(feature = "rabbitmq")]
-        "amqp" => rabbitmq(url)?,
+        "amqp" | "amqps" => rabbitmq(url)?,
+        #[cfg(feature = "aws")]
+        "sns" => Arc::new(sendoff_sinks::Sns::new(sendoff_sinks::SnsConfig::new(rest))?),
+        #[cfg(feature = "aws")]
+        "sqs" => Arc::new(sendoff_sinks::Sqs::new(sendoff_sinks::SqsConfig::new(rest))?),
         #[cfg(feature = "redis")]
-        "redis" => Arc::new(sendoff_sinks::Redis::new(sendoff_sinks::RedisConfig::new(url))?),
+        "redis" | "rediss" => Arc::new(sendoff_sinks::Redis::new(sendoff_sinks::RedisConfig::new(url))?),
         // Only the scheme: the rest may have a password in it.
         other => refuse!("{other:?} is no sink: give {}", sinks().join(", ")),
     })
@@ -93,11 +102,12 @@ fn rabbitmq(url: &str) -> Result<Arc<dyn Sink>> {
 #[cfg(feature = "nats")]
 fn nats(url: &str) -> Result<Arc<dyn Sink>> {
     let (url, query) = url.split_once('?').unwrap_or((url, ""));
-    let (server, stream) = url.trim_start_matches("nats://").split_once('/').unwrap_or((url, ""));
+    let (scheme, place) = url.split_once("://").unwrap_or(("nats", url));
+    let (server, stream) = place.split_once('/').unwrap_or((place, ""));
     if stream.is_empty() {
         refuse!("a NATS sink needs the name of its stream: nats://HOST:PORT/STREAM");
     }
-    let mut config = sendoff_sinks::NatsConfig::new(format!("nats://{server}"), stream);
+    let mut config = sendoff_sinks::NatsConfig::new(format!("{scheme}://{server}"), stream);
     if !query.is_empty() {
         let Some(subjects) = query.strip_prefix("create=") else {
             refuse!("a NATS sink has only ?create=SUBJECT,SUBJECT");

@@ -170,7 +170,7 @@ fn sinks_and_stores_that_are_none_are_refused() {
         assert_eq!(output.status.code(), Some(code), "{errors}");
         assert!(errors.contains(words), "{errors}");
     };
-    refused(&["run", "--store", &store, "--sink", "kafka://u:secret@x"], 2, "\"kafka\" is no sink");
+    refused(&["run", "--store", &store, "--sink", "ftp://u:secret@x"], 2, "\"ftp\" is no sink");
     refused(&["run", "--store", &store, "--sink", "file:"], 2, "needs a path");
     refused(&["run", "--store", &store, "--sink", "stdout:"], 3, "migrate");
     refused(&["run", "--store", &store, "--sink", "null:", "--lease", "0"], 2, "at least 1");

@@ -11,7 +11,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// Where events go: stdout:, null:, file:PATH, https://HOST/PATH, nats://HOST:PORT/STREAM, redis://HOST:PORT/0 (a stream for each
-    /// topic), amqp://HOST:PORT/VHOST?exchange=NAME, mqtt://HOST:PORT, inbox:DATABASE-URL#TABLE
+    /// topic), amqp://HOST:PORT/VHOST?exchange=NAME, mqtt://HOST:PORT, inbox:DATABASE-URL#TABLE, kafka://HOST:PORT, sqs:QUEUE-URL, sns:TOPIC-ARN
     #[arg(long, value_name = "URL")]
     pub(crate) sink: String,
     /// Whose events

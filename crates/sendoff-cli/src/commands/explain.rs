@@ -135,14 +135,22 @@ mod tests {
         (sentence, advice.unwrap_or_default())
     }
 
+    fn all_say(cases: impl IntoIterator<Item = (Explanation, String, &'static str)>) {
+        for (explanation, expected, advice) in cases {
+            let (sentence, said_advice) = said(&explanation);
+            assert_eq!(sentence, expected);
+            assert!(
+                said_advice.contains(advice) && said_advice.is_empty() == advice.is_empty(),
+                "{said_advice}"
+            );
+        }
+    }
+
     #[test]
-    fn each_case_has_its_sentence() {
+    fn what_failed_or_is_over_has_its_sentence() {
         let failure = Failure::new(Cause::Transient, "no room.");
         let failed = Attempts { failures: 3, crashes: 0 };
-        let worker = WorkerId(ID.parse().unwrap());
-        let leased =
-            |before| Explanation::Leased { lane: 7, worker, name: "a".to_owned(), until: AT, before };
-        for (explanation, expected, advice) in [
+        all_say([
             (
                 Explanation::NoSuchEvent,
                 format!(
@@ -178,6 +186,15 @@ mod tests {
                     .to_owned(),
                 "sendoff cancel",
             ),
+        ]);
+    }
+
+    #[test]
+    fn what_waits_has_its_sentence() {
+        let worker = WorkerId(ID.parse().unwrap());
+        let leased =
+            |before| Explanation::Leased { lane: 7, worker, name: "a".to_owned(), until: AT, before };
+        all_say([
             (
                 Explanation::Behind { event: ID.parse().unwrap(), position: 4 },
                 format!("It waits behind event {ID} of its key, at position 4, which goes first."),
@@ -216,13 +233,6 @@ mod tests {
                 ),
                 "sendoff workers",
             ),
-        ] {
-            let (sentence, said_advice) = said(&explanation);
-            assert_eq!(sentence, expected);
-            assert!(
-                said_advice.contains(advice) && said_advice.is_empty() == advice.is_empty(),
-                "{said_advice}"
-            );
-        }
+        ]);
     }
 }

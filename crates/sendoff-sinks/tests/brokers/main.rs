@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[cfg(all(feature = "sns", feature = "sqs"))]
 mod aws;
 mod broker;
 mod certificates;
 mod http;
 mod inbox;
-#[cfg(feature = "kafka")]
 mod kafka;
 mod mqtt;
 mod nats;
@@ -25,7 +23,6 @@ use libtest_mimic::{Arguments, Trial};
 use sendoff::testkit::{SinkHarness, sink_suite};
 
 fn main() -> ExitCode {
-    #[cfg(feature = "kafka")]
     kafka::run_if_asked();
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(4);
@@ -50,9 +47,7 @@ fn main() -> ExitCode {
         "mqtt_5" => || mqtt::Mqtt::start(mqtt::FIVE),
         "mqtt_5_qos_2" => || mqtt::Mqtt::start(mqtt::FIVE_QOS_TWO),
         "mqtt_3" => || mqtt::Mqtt::start(mqtt::THREE));
-    #[cfg(feature = "kafka")]
     sink!(kafka, "kafka" => kafka::Kafka::start);
-    #[cfg(all(feature = "sns", feature = "sqs"))]
     sink!(aws,
         "sqs" => || aws::Aws::start(aws::SQS),
         "sqs_fifo" => || aws::Aws::start(aws::SQS_FIFO),
