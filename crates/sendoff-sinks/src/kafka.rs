@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::{Either, select};
-use rdkafka::config::ClientConfig;
 use rdkafka::error::RDKafkaErrorCode as Code;
 use sendoff::outbox::Claimed;
 use sendoff::{Capabilities, Delivery, Sink, SinkError};
@@ -38,7 +37,7 @@ const OTHER_ADDRESSES: Duration = Duration::from_millis(300);
 ///
 /// An idempotent producer sends again by itself what was not acknowledged, in its order and without doing so twice, until the time of a record is over. One producer does all of it for as long as
 /// the sink lives, and takes records of a partition in the order in which it is given them. So nothing of a key is overtaken by its own second try, or by what a
-/// dropped call has left behind: that may still be delivered, for up to `timeout`, but before anything that is given to the sink later. What it may overtake is
+/// dropped call has left behind: that may still be delivered, for up to `timeout` and two seconds, but before anything that is given to the sink later. What it may overtake is
 /// what *another* relay sends meanwhile. A batch that is still on the wire when its time is over is fenced off by the next epoch of the producer, in the brokers.
 ///
 /// What remains: a producer is made anew when the client calls its state fatal, or with the process; the brokers then know nothing of the one before. A second delivery has the same event
@@ -47,7 +46,6 @@ pub struct Kafka {
     config: KafkaConfig,
     /// Hosts and ports, for people.
     servers: String,
-    settings: ClientConfig,
     client: tokio::sync::Mutex<Option<Arc<Client>>>,
     /// A call has it as long as its records are on their way, together with others; one whose record must be in no batch with others has it alone.
     turn: RwLock<()>,
@@ -95,12 +93,11 @@ impl Kafka {
     /// # Errors
     /// Brokers that cannot be read, or a setting that is not taken.
     pub fn new(config: KafkaConfig) -> Result<Self, SinkError> {
-        let settings = config.settings().map_err(|error| SinkError::new("kafka", error))?;
+        config.check().map_err(|error| SinkError::new("kafka", error))?;
         let servers = config.servers().map_err(|error| SinkError::new("kafka", error))?;
         Ok(Self {
             config,
             servers,
-            settings,
             client: tokio::sync::Mutex::default(),
             turn: RwLock::default(),
             refused: Mutex::default(),
@@ -114,7 +111,7 @@ impl Kafka {
         {
             return Ok(Arc::clone(client));
         }
-        let settings = self.settings.clone();
+        let settings = self.config.settings()?;
         let made = spawn_blocking(move || Client::new(&settings, Faults::new())).await;
         let client = Arc::new(made.map_err(|error| error.to_string())??);
         *held = Some(Arc::clone(&client));
@@ -123,7 +120,8 @@ impl Kafka {
 
     /// Whether the cluster answers. It is asked by another client: the first one tells why it cannot connect only once in half a minute.
     async fn ping(&self) -> Result<(), String> {
-        let mut settings = self.settings.clone();
+        let named = |error: String| format!("{}: {error}", self.servers);
+        let mut settings = self.config.settings().map_err(named)?;
         // No producer, only a question; and a topic that is made with the first record may be made now.
         settings.set("enable.idempotence", "false").set("allow.auto.create.topics", "true");
         settings.set("reconnect.backoff.ms", "10").set("reconnect.backoff.max.ms", "50");
@@ -142,7 +140,7 @@ impl Kafka {
             Ok(Either::Left((Err(error), _))) => Err(error.to_string()),
             Ok(Either::Right(_)) | Err(_) => Err(faults.reason()),
         };
-        answer.map_err(|error| format!("{}: {error}", self.servers))
+        answer.map_err(named)
     }
 
     /// Asks again for topics that were refused before, so that the client knows how they are now.
@@ -340,15 +338,17 @@ impl Sink for Kafka {
 mod tests {
     use super::*;
     use crate::json_line::tests::claimed;
+    use crate::secret::Secret;
 
     #[test]
     fn a_password_is_shown_nowhere() {
         let sasl = KafkaSasl {
             mechanism: KafkaMechanism::Plain,
-            user: "user".to_owned(),
-            password: "s3cret".to_owned(),
+            username: "user".to_owned(),
+            password: Secret::Plain("s3cret".to_owned()),
         };
-        let tls = KafkaTls { key_password: Some("s3cret".to_owned()), ..KafkaTls::default() };
+        let tls =
+            KafkaTls { client_key_password: Some(Secret::Plain("s3cret".to_owned())), ..KafkaTls::default() };
         let mut config = KafkaConfig::new("localhost:1");
         config.security = KafkaSecurity { tls: Some(tls), sasl: Some(sasl) };
         config.properties.insert("ssl.keystore.password".to_owned(), "s3cret".to_owned());
@@ -357,6 +357,22 @@ mod tests {
         config.properties.insert("ssl.key.pem".to_owned(), "s3cret".to_owned());
         let error = Kafka::new(config).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(!error.contains("s3cret"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_password_that_is_not_there_is_said() {
+        let sasl = KafkaSasl {
+            mechanism: KafkaMechanism::Plain,
+            username: "user".to_owned(),
+            password: Secret::Env("SENDOFF_NO_SUCH_VARIABLE".to_owned()),
+        };
+        let mut config = KafkaConfig::new("localhost:1");
+        config.security.sasl = Some(sasl);
+        let sink = Kafka::new(config).unwrap();
+        let named = "localhost:1: `password`: the environment variable SENDOFF_NO_SUCH_VARIABLE is not set";
+        assert!(sink.check().await.unwrap_err().to_string().contains(named));
+        let delivery = sink.publish(&[claimed(1, None, b"x")]).await.remove(0);
+        assert!(matches!(&delivery, Delivery::Down { error } if error == named), "{delivery:?}");
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

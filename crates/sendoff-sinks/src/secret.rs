@@ -56,7 +56,7 @@ impl fmt::Debug for Secret {
 }
 
 // Not every sink has a secret that can be elsewhere.
-#[cfg_attr(not(any(feature = "_aws", feature = "_tls")), allow(dead_code))]
+#[cfg_attr(not(any(feature = "_aws", feature = "_tls", feature = "kafka")), allow(dead_code))]
 impl Secret {
     /// What it is now; `field`: what it is for.
     ///

@@ -9,7 +9,11 @@ use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::KafkaError;
 
 use crate::envelope::EnvelopeConfig;
+use crate::secret::Secret;
 use crate::template::Template;
+
+/// How a secret is read, and for which field.
+type Reader<'r> = &'r dyn Fn(&Secret, &str) -> Result<String, String>;
 
 /// The longest pause between two tries to connect again.
 const RECONNECT_MAX: Duration = Duration::from_millis(500);
@@ -80,46 +84,27 @@ pub enum KafkaMechanism {
 }
 
 /// Who connects.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct KafkaSasl {
     /// How the password is proved.
     pub mechanism: KafkaMechanism,
     /// The user.
-    pub user: String,
-    /// The password.
-    pub password: String,
-}
-
-impl fmt::Debug for KafkaSasl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KafkaSasl")
-            .field("mechanism", &self.mechanism)
-            .field("user", &self.user)
-            .finish_non_exhaustive()
-    }
+    pub username: String,
+    /// The password; read anew for each client that is made.
+    pub password: Secret,
 }
 
 /// How a connection is encrypted, by files in PEM.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct KafkaTls {
     /// Who may have signed the brokers' certificates; none: whom this machine trusts.
     pub ca_file: Option<PathBuf>,
     /// This client's certificate, if the brokers want one.
-    pub certificate_file: Option<PathBuf>,
+    pub client_cert_file: Option<PathBuf>,
     /// Its key.
-    pub key_file: Option<PathBuf>,
+    pub client_key_file: Option<PathBuf>,
     /// The password of the key.
-    pub key_password: Option<String>,
-}
-
-impl fmt::Debug for KafkaTls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KafkaTls")
-            .field("ca_file", &self.ca_file)
-            .field("certificate_file", &self.certificate_file)
-            .field("key_file", &self.key_file)
-            .finish_non_exhaustive()
-    }
+    pub client_key_password: Option<Secret>,
 }
 
 /// How a connection is protected. By default not at all.
@@ -193,8 +178,20 @@ impl KafkaConfig {
     /// What librdkafka is told.
     ///
     /// # Errors
-    /// What it would not take.
+    /// A secret that is not where it should be.
     pub(super) fn settings(&self) -> Result<ClientConfig, String> {
+        self.settings_with(&|secret, field| secret.read(field))
+    }
+
+    /// Whether it is something that librdkafka can be told, wherever its secrets are.
+    ///
+    /// # Errors
+    /// What it would not take.
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.settings_with(&|_, _| Ok("secret".to_owned())).map(drop)
+    }
+
+    fn settings_with(&self, read: Reader<'_>) -> Result<ClientConfig, String> {
         let servers = self.servers()?;
         if self.linger >= self.timeout {
             return Err("a batch must not wait for longer than its records have: give a longer timeout, or less linger".to_owned());
@@ -227,7 +224,7 @@ impl KafkaConfig {
         for (name, value) in all {
             settings.set(name, value);
         }
-        self.security.set(&mut settings);
+        self.security.set(&mut settings, read)?;
         for (name, value) in &self.properties {
             check_property(name)?;
             settings.set(name, value);
@@ -275,7 +272,7 @@ impl KafkaMechanism {
 }
 
 impl KafkaSecurity {
-    fn set(&self, settings: &mut ClientConfig) {
+    fn set(&self, settings: &mut ClientConfig, read: Reader<'_>) -> Result<(), String> {
         let protocol = match (&self.tls, &self.sasl) {
             (None, None) => "plaintext",
             (Some(_), None) => "ssl",
@@ -283,23 +280,31 @@ impl KafkaSecurity {
             (Some(_), Some(_)) => "sasl_ssl",
         };
         settings.set("security.protocol", protocol);
-        if let Some(KafkaTls { ca_file, certificate_file, key_file, key_password }) = &self.tls {
+        if let Some(KafkaTls { ca_file, client_cert_file, client_key_file, client_key_password }) = &self.tls
+        {
             let shown = |path: &Option<PathBuf>| path.as_deref().map(Path::to_string_lossy).map(Into::into);
             let all: [(&str, Option<String>); 4] = [
                 ("ssl.ca.location", shown(ca_file)),
-                ("ssl.certificate.location", shown(certificate_file)),
-                ("ssl.key.location", shown(key_file)),
-                ("ssl.key.password", key_password.clone()),
+                ("ssl.certificate.location", shown(client_cert_file)),
+                ("ssl.key.location", shown(client_key_file)),
+                (
+                    "ssl.key.password",
+                    client_key_password
+                        .as_ref()
+                        .map(|secret| read(secret, "client_key_password"))
+                        .transpose()?,
+                ),
             ];
             for (name, value) in all.into_iter().filter_map(|(name, value)| Some((name, value?))) {
                 settings.set(name, value);
             }
         }
-        if let Some(KafkaSasl { mechanism, user, password }) = &self.sasl {
+        if let Some(KafkaSasl { mechanism, username, password }) = &self.sasl {
             settings.set("sasl.mechanism", mechanism.name());
-            settings.set("sasl.username", user);
-            settings.set("sasl.password", password);
+            settings.set("sasl.username", username);
+            settings.set("sasl.password", read(password, "password")?);
         }
+        Ok(())
     }
 }
 
@@ -374,7 +379,11 @@ mod tests {
 
     #[test]
     fn every_kind_of_protection_is_one_that_the_client_has() {
-        let sasl = |mechanism| KafkaSasl { mechanism, user: "u".to_owned(), password: "s3cret".to_owned() };
+        let sasl = |mechanism| KafkaSasl {
+            mechanism,
+            username: "u".to_owned(),
+            password: Secret::Plain("s3cret".to_owned()),
+        };
         let mechanisms =
             [KafkaMechanism::Plain, KafkaMechanism::ScramSha256, KafkaMechanism::ScramSha512].map(sasl);
         for sasl in mechanisms.into_iter().map(Some).chain([None]) {

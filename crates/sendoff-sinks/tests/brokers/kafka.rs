@@ -16,7 +16,7 @@ use sendoff::outbox::Claimed;
 use sendoff::testkit::{FaultProxy, Received, SinkHarness, claimed};
 use sendoff::{Delivery, Sink};
 use sendoff_sinks::{
-    KafkaCompression, KafkaConfig, KafkaMechanism, KafkaSasl, KafkaSecurity, KafkaTls, Template,
+    KafkaCompression, KafkaConfig, KafkaMechanism, KafkaSasl, KafkaSecurity, KafkaTls, Secret, Template,
 };
 use tempfile::TempDir;
 
@@ -405,7 +405,8 @@ async fn a_producer_that_cannot_go_on_is_replaced() {
 async fn a_wrong_password_is_said_and_not_shown() {
     let address = doorkeeper::open();
     for mechanism in [KafkaMechanism::Plain, KafkaMechanism::ScramSha256, KafkaMechanism::ScramSha512] {
-        let sasl = KafkaSasl { mechanism, user: "user".to_owned(), password: "wr0ng".to_owned() };
+        let sasl =
+            KafkaSasl { mechanism, username: "user".to_owned(), password: Secret::Plain("wr0ng".to_owned()) };
         let security = KafkaSecurity { sasl: Some(sasl), tls: None };
         let timeout = Duration::from_secs(20);
         let sink = sink(KafkaConfig { security, timeout, ..KafkaConfig::new(address.to_string()) });
