@@ -86,7 +86,7 @@ impl PostgresOutbox {
         }
         let convert = |error| errors::convert("explain", "event", error);
         let want = whole_fetch(target);
-        let count = format!("SELECT count(*) FROM (SELECT FROM {} LIMIT $1) AS some", self.statements.event);
+        let count = format!("SELECT count(*) FROM (SELECT FROM {} LIMIT $1) AS few", self.statements.event);
         let count = sqlx::query(AssertSqlSafe(count)).bind(FEW + 1);
         let rows: i64 = self.fetch_one("explain", count).await?.try_get(0).map_err(convert)?;
         let mut connection = self.database().connections.acquire().await.map_err(convert)?;
