@@ -4,6 +4,7 @@ mod args;
 mod bench;
 mod commands;
 mod demo;
+mod doctor;
 mod exit;
 mod output;
 mod run;
@@ -49,6 +50,7 @@ async fn run_command(command: Command) -> Result<Answer> {
         Command::Lanes(args) => commands::lanes::run(&args).await,
         Command::Workers(args) => commands::workers::run(&args).await,
         Command::Parked(args) => commands::parked::run(&args).await,
+        Command::Doctor(args) => doctor::run(&args).await,
         Command::Cancel(args) => commands::cancel::run(&args).await,
         Command::Redrive(args) => commands::redrive::run(&args).await,
         Command::Discard(args) => commands::discard::run(&args).await,

@@ -67,26 +67,29 @@ impl Site {
 
     /// Connects to the outbox that the command line names.
     pub(crate) async fn of(args: &StoreArgs) -> Result<Self> {
-        // A mistyped path would be a new, empty database.
         if matches!(scheme(&args.store)?, Scheme::Sqlite) {
-            let options: SqliteConnectOptions = args.store.parse().context("SQLite")?;
-            let file = options.get_filename();
-            ensure!(
-                file.exists(),
-                "SQLite, {}: there is no such file; `sendoff migrate` makes it",
-                file.display()
-            );
+            present_file(&args.store)?;
         }
         Self::of_new(args).await
     }
 
     /// The same; a file that is not there is made.
     pub(crate) async fn of_new(args: &StoreArgs) -> Result<Self> {
-        let usual = if matches!(scheme(&args.store)?, Scheme::Postgres) { "sendoff" } else { "sendoff_" };
-        Self::connect(&args.store, args.names.as_deref().unwrap_or(usual), 2).await
+        Self::connect(&args.store, usual_names(args)?, 2).await
     }
 
-    fn names(&self) -> Result<Names> {
+    /// The same, and leaves the database as it is: a file keeps its journal mode.
+    pub(crate) async fn untouched(args: &StoreArgs) -> Result<Self> {
+        if !matches!(scheme(&args.store)?, Scheme::Sqlite) {
+            return Self::of(args).await;
+        }
+        let options = present_file(&args.store)?.busy_timeout(SQLITE_PATIENCE);
+        let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options).await;
+        let host = Host::Sqlite(pool.with_context(|| format!("SQLite, {}", args.store))?);
+        Ok(Self { url: args.store.clone(), names: usual_names(args)?.to_owned(), host })
+    }
+
+    pub(crate) fn names(&self) -> Result<Names> {
         Ok(match self.host {
             Host::Postgres(_) => Names::schema(&self.names)?,
             _ => Names::prefix(&self.names)?,
@@ -214,6 +217,20 @@ impl Site {
         }
         Ok(())
     }
+}
+
+/// What the tables are called, if nobody says.
+fn usual_names(args: &StoreArgs) -> Result<&str> {
+    let usual = if matches!(scheme(&args.store)?, Scheme::Postgres) { "sendoff" } else { "sendoff_" };
+    Ok(args.names.as_deref().unwrap_or(usual))
+}
+
+/// A file that is there: a mistyped path would be a new, empty database.
+fn present_file(url: &str) -> Result<SqliteConnectOptions> {
+    let options: SqliteConnectOptions = url.parse().context("SQLite")?;
+    let file = options.get_filename();
+    ensure!(file.exists(), "SQLite, {}: there is no such file; `sendoff migrate` makes it", file.display());
+    Ok(options)
 }
 
 /// Whether anybody is there: a pool would try for half a minute before it says so.

@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod doctor;
 mod enqueue;
 mod inspect;
 mod operate;
@@ -11,6 +12,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 pub(crate) use bench::{BenchArgs, BenchProducerArgs, Measure};
 pub(crate) use demo::{DemoArgs, DemoWorkerArgs};
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use enqueue::EnqueueArgs;
 pub(crate) use inspect::{EventArgs, LanesArgs, ListArgs, ParkedArgs, StatusArgs, WorkersArgs};
 pub(crate) use operate::{
@@ -93,6 +95,15 @@ pub(crate) enum Command {
     Workers(WorkersArgs),
     /// The keys that wait, for a retry or for an operator
     Parked(ParkedArgs),
+    /// Look for what is wrong with the database and the outbox, and say how to mend it
+    ///
+    /// It changes nothing. What it finds is a problem, a warning or a note; the exit code is 1 if there is a problem or a warning. docs/runbook.md has a section for every
+    /// finding's code.
+    #[command(after_help = "Examples:
+  sendoff doctor
+  sendoff doctor --target billing --workers 3    and say so if there are not three
+  sendoff doctor --json | jq -r '.findings[].code'")]
+    Doctor(DoctorArgs),
     /// Take out an event that is not in flight
     Cancel(CancelArgs),
     /// Try dead and parked events again, each before the later ones of its key

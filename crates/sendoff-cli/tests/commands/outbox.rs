@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use sqlx::Connection as _;
 use tempfile::TempDir;
 
 /// Long enough for anything that is going to happen.
@@ -13,8 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An outbox of its own: in SQLite, or under names of its own on a server.
 pub(crate) struct Outbox {
-    store: String,
-    names: Option<String>,
+    pub(crate) store: String,
+    pub(crate) names: Option<String>,
     pub(crate) directory: TempDir,
 }
 
@@ -131,13 +132,24 @@ impl Outbox {
         targets.iter().find(|counts| counts["target"] == target).cloned().unwrap_or(Value::Null)
     }
 
-    /// What a host does by itself, in SQLite.
-    pub(crate) fn sql(&self, statement: &'static str) {
+    /// What a host does by itself.
+    pub(crate) fn sql(&self, statement: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let pool = sqlx::SqlitePool::connect(&self.store).await.unwrap();
-            sqlx::query(statement).execute(&pool).await.unwrap();
-            pool.close().await;
+            let sql = sqlx::AssertSqlSafe(statement);
+            macro_rules! execute {
+                ($connection:ty) => {{
+                    let mut connection = <$connection>::connect(&self.store).await.unwrap();
+                    let done = sqlx::raw_sql(sql).execute(&mut connection).await;
+                    done.unwrap_or_else(|error| panic!("{error}: {statement}"));
+                    connection.close().await.unwrap();
+                }};
+            }
+            match self.store.split(':').next().unwrap() {
+                "postgres" => execute!(sqlx::PgConnection),
+                "mysql" => execute!(sqlx::MySqlConnection),
+                _ => execute!(sqlx::SqliteConnection),
+            }
         });
     }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, Executor as _};
 
-use super::{BEGIN, MysqlDatabase, MysqlTable, arguments, errors, rows};
+use super::{BEGIN, MysqlDatabase, MysqlTable, arguments, errors, layout, rows};
 use crate::claim::{Record, Table, Value};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::NewEvent;
 use crate::stores::sql::{
-    Dialect, HostConnection, SqlDatabase, SqlTransaction, Statement, Templates, enqueue_statements,
+    Dialect, HostConnection, Plan, SqlDatabase, SqlTransaction, Statement, Templates, enqueue_statements,
     host_connection, sql_transaction,
 };
 
@@ -56,6 +56,16 @@ impl SqlDatabase for MysqlDatabase {
         let rows = sqlx::query_with(sql, arguments).fetch_all(&mut *connection).await.map_err(convert)?;
         connection.keep();
         values(&rows).map_err(convert)
+    }
+
+    async fn explain(&self, statement: &Statement) -> Result<Plan, StoreError> {
+        let convert = |error| errors::convert("explain", SUBJECT, error);
+        let mut connection = self.connections.acquire().await.map_err(convert)?;
+        let sql = AssertSqlSafe(format!("EXPLAIN {}", statement.sql));
+        let query = sqlx::query_with(sql, arguments(statement).map_err(convert)?).persistent(false);
+        let rows = query.fetch_all(&mut *connection).await.map_err(convert)?;
+        connection.keep();
+        layout::plan(&rows).map_err(convert)
     }
 
     /// There is no transaction around a schema here: a named lock keeps others out, and every statement may be run again.

@@ -72,3 +72,41 @@ pub(super) fn plan(lines: &[String]) -> Plan {
     let sorts = picked.iter().any(|line| line.contains("Sort"));
     Plan { index, sorts, text: lines.join("\n") }
 }
+
+/// What EXPLAIN printed of a fetch, in which the event table is called `alias`: how it is read, and whether its rows are sorted.
+pub(super) fn fetch_plan(lines: &[String], alias: &str) -> Plan {
+    let end = format!(" {alias}");
+    let of_events = |line: &&String| line.ends_with(&end) && line.contains(" on ");
+    let reads_all = lines.iter().filter(of_events).any(|line| line.contains("Seq Scan on "));
+    let index = lines.iter().filter(|_| !reads_all).find_map(|line| {
+        let after = ["Index Scan using ", "Index Only Scan using ", "Bitmap Index Scan on "]
+            .into_iter()
+            .find_map(|kind| line.split_once(kind))?
+            .1;
+        let is_bitmap = line.contains("Bitmap Index Scan on ");
+        (is_bitmap || of_events(&line)).then(|| after.split_whitespace().next().map(str::to_owned))?
+    });
+    let key = format!("Sort Key: {alias}.");
+    let sorts = lines.iter().any(|line| line.contains(&key));
+    Plan { index, sorts, text: lines.join("\n") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Plan {
+        fetch_plan(&text.lines().map(str::to_owned).collect::<Vec<_>>(), "e")
+    }
+
+    #[test]
+    fn a_fetch_is_judged_by_how_events_are_read() {
+        let good = "Limit\n  ->  Nested Loop\n        ->  Limit\n              InitPlan 1 (returns $2)\n                ->  Seq Scan on parked any_of\n              \
+                    ->  Index Scan using event_pkey on event e\n                    SubPlan 2\n                        Sort Key: p.id";
+        assert_eq!(read(good).index.as_deref(), Some("event_pkey"));
+        assert!(read(good).is_served_by_index());
+        assert!(!read("->  Sort\n  Sort Key: e.id\n  ->  Seq Scan on event e").is_served_by_index());
+        let sorted = "->  Sort\n  Sort Key: e.id\n  ->  Bitmap Heap Scan on event e\n    ->  Bitmap Index Scan on event_pkey";
+        assert!(read(sorted).sorts && !read(sorted).is_served_by_index());
+    }
+}

@@ -32,10 +32,10 @@ pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey};
 pub(crate) use outbox::EventColumns;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use outbox::host_connection;
-pub use outbox::{HostConnection, Migration, Names, Outbox, SCHEMA_VERSION, SqlOutbox};
+pub use outbox::{HostConnection, Migration, Names, Outbox, SCHEMA_VERSION, SchemaState, SqlOutbox};
 pub(crate) use outbox::{SqlDatabase, SqlTransaction, Templates, enqueue_statements, sql_transaction};
 #[cfg(feature = "postgres")]
-pub(crate) use outbox::{is_plain, object_headers, paused_name};
+pub(crate) use outbox::{is_plain, object_headers, paused_name, whole_fetch};
 pub use plan::Plan;
 pub(crate) use pool::Connections;
 pub(crate) use pool::Lent;

@@ -1,6 +1,6 @@
-//! How a database would run a claim.
+//! How a database would run a claim or a fetch.
 
-/// What EXPLAIN says of a claim: whether an index serves it, and whether it has to sort first.
+/// What EXPLAIN says of a claim or a fetch: whether an index serves it, and whether it has to sort first.
 ///
 /// A claim that sorts reads every eligible row to return a few, and on MariaDB and MySQL locks
 /// them all. Its cost then grows with the backlog.
@@ -15,7 +15,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The cost of a claim does not grow with the backlog.
+    /// The cost of the statement does not grow with the backlog.
     pub fn is_served_by_index(&self) -> bool {
         self.index.is_some() && !self.sorts
     }

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::{AssertSqlSafe, Executor as _};
+use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 use tokio::sync::OwnedMutexGuard;
 
-use super::{SqliteDatabase, SqliteTable, arguments, errors, rows};
+use super::{SqliteDatabase, SqliteTable, arguments, errors, layout, rows};
 use crate::claim::{Record, Table, Value};
 use crate::error::StoreError;
 use crate::event::NewEvent;
 use crate::stores::sql::{
-    Dialect, HostConnection, SqlDatabase, SqlTransaction, Statement, Templates, enqueue_statements,
+    Dialect, HostConnection, Plan, SqlDatabase, SqlTransaction, Statement, Templates, enqueue_statements,
     host_connection, retry, sql_transaction,
 };
 
@@ -50,6 +50,17 @@ impl SqlDatabase for SqliteDatabase {
         let rows = sqlx::query_with(sql, arguments).fetch_all(&mut *connection).await.map_err(convert)?;
         connection.keep();
         values(&rows).map_err(convert)
+    }
+
+    async fn explain(&self, statement: &Statement) -> Result<Plan, StoreError> {
+        let convert = |error| errors::convert("explain", SUBJECT, error);
+        let mut connection = self.connections.acquire().await.map_err(convert)?;
+        let sql = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", statement.sql));
+        let query = sqlx::query_with(sql, arguments(statement).map_err(convert)?).persistent(false);
+        let rows = query.fetch_all(&mut *connection).await.map_err(convert)?;
+        connection.keep();
+        let lines: Vec<String> = rows.iter().filter_map(|row| row.try_get("detail").ok()).collect();
+        Ok(layout::plan(&lines))
     }
 
     async fn run_schema(&self, _lock: &str, script: &str) -> Result<(), StoreError> {

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::{AssertSqlSafe, Executor as _};
+use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 
-use super::super::{Pooler, PostgresDatabase, PostgresTable, arguments, errors, rows};
+use super::super::{Pooler, PostgresDatabase, PostgresTable, arguments, errors, layout, rows};
 use crate::claim::{Record, Table, Value};
 use crate::error::StoreError;
-use crate::stores::sql::{Dialect, SqlDatabase, SqlTransaction, Statement, sql_transaction};
+use crate::stores::sql::{Dialect, Plan, SqlDatabase, SqlTransaction, Statement, sql_transaction};
 
 #[async_trait]
 impl SqlDatabase for PostgresDatabase {
@@ -43,6 +44,12 @@ impl SqlDatabase for PostgresDatabase {
         values(&rows).map_err(|error| errors::convert(op, SUBJECT, error))
     }
 
+    async fn explain(&self, statement: &Statement) -> Result<Plan, StoreError> {
+        let sql = format!("EXPLAIN (COSTS OFF) {}", statement.sql);
+        let rows = self.run("explain", SUBJECT, &Statement { sql, binds: statement.binds.clone() }).await?;
+        Ok(layout::fetch_plan(&plan_lines(&rows), "f"))
+    }
+
     /// In one transaction, which one process runs at a time.
     async fn run_schema(&self, lock: &str, script: &str) -> Result<(), StoreError> {
         let convert = |error| errors::convert("migrate", SUBJECT, error);
@@ -72,6 +79,11 @@ impl SqlDatabase for PostgresDatabase {
     }
 }
 
+/// What EXPLAIN printed.
+pub(super) fn plan_lines(rows: &[PgRow]) -> Vec<String> {
+    rows.iter().filter_map(|row| row.try_get(0).ok()).collect()
+}
+
 const SUBJECT: &str = "outbox";
 
-sql_transaction!(sqlx::Postgres, sqlx::postgres::PgRow, ());
+sql_transaction!(sqlx::Postgres, PgRow, ());

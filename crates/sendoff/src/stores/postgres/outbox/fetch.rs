@@ -6,13 +6,14 @@ use sqlx::postgres::PgRow;
 use sqlx::types::time::OffsetDateTime;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::super::errors;
+use super::super::{errors, layout};
 use super::PostgresOutbox;
+use super::database::plan_lines;
 use super::tid::Tid;
 use crate::error::StoreError;
 use crate::event::{Attempts, Event, EventId, Headers};
 use crate::outbox::{Fetch, Fetched, Hold, Lane, Page, Place};
-use crate::stores::sql::{object_headers, retry, timestamp};
+use crate::stores::sql::{Plan, object_headers, retry, timestamp, whole_fetch};
 
 /// Binds what `fetch.sql` wants.
 macro_rules! bind_fetch {
@@ -25,6 +26,9 @@ macro_rules! bind_fetch {
             .bind(i64::from($want.limit))
     };
 }
+
+/// Up to so many rows it may be cheapest to read a table whole.
+const FEW: i64 = 1_000;
 
 /// A row whose payload is to come, with its size.
 type Large = (usize, u64);
@@ -68,6 +72,35 @@ impl PostgresOutbox {
         let plan: serde_json::Value = row.try_get(0).map_err(convert)?;
         let of = |name: &str| plan[0]["Plan"][name].as_u64().unwrap_or(0);
         Ok(of("Shared Hit Blocks") + of("Shared Read Blocks"))
+    }
+
+    /// How the server would read the events of a target, for a worker that has all its lanes. Reads, and hands out nothing.
+    ///
+    /// A table of few rows is read whole and sorted, and rightly so: there the server is asked what it would do if it had to avoid that.
+    ///
+    /// # Errors
+    /// As a fetch.
+    pub async fn plan_fetch(&self, target: &str) -> Result<Plan, StoreError> {
+        if !self.has_sessions() {
+            return self.floor.plan_fetch(target).await;
+        }
+        let convert = |error| errors::convert("explain", "event", error);
+        let want = whole_fetch(target);
+        let count = format!("SELECT count(*) FROM (SELECT FROM {} LIMIT $1) AS few", self.statements.event);
+        let count = sqlx::query(AssertSqlSafe(count)).bind(FEW + 1);
+        let rows: i64 = self.fetch_one("explain", count).await?.try_get(0).map_err(convert)?;
+        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
+        let mut transaction = sqlx::Connection::begin(&mut *connection).await.map_err(convert)?;
+        if rows <= FEW {
+            let avoid = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off";
+            sqlx::raw_sql(avoid).execute(&mut *transaction).await.map_err(convert)?;
+        }
+        let sql = format!("EXPLAIN (COSTS OFF) {}", self.statements.fetch);
+        let query = sqlx::query(AssertSqlSafe(sql)).persistent(false);
+        let rows = bind_fetch!(query, want).fetch_all(&mut *transaction).await.map_err(convert)?;
+        transaction.rollback().await.map_err(convert)?;
+        connection.keep();
+        Ok(layout::fetch_plan(&plan_lines(&rows), "e"))
     }
 
     /// Reads the large payloads there is room for; a lane ends before the first one there is none for.

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use super::template::{Arg, list};
 use super::{SqlDatabase, SqlOutbox};
 use crate::error::StoreError;
-use crate::outbox::{Fetch, Fetched, Lane, Page};
+use crate::outbox::{Fetch, Fetched, LANES, Lane, LaneFetch, Page};
+use crate::stores::sql::{Dialect, Plan, Statement};
 
 /// Rows that are read by one statement.
 const ROWS_MAX: usize = 4_096;
@@ -52,7 +53,23 @@ impl<D: SqlDatabase> SqlOutbox<D> {
         Ok(page)
     }
 
-    async fn measure(&self, want: &Fetch, limit: u32) -> Result<Vec<Measured>, StoreError> {
+    /// How the database would find the events of a target, for a worker that has all its lanes. Reads, and hands out nothing.
+    ///
+    /// # Errors
+    /// As a fetch: on MariaDB and MySQL also where the index that it names is gone.
+    pub async fn plan_fetch(&self, target: &str) -> Result<Plan, StoreError> {
+        let want = whole_fetch(target);
+        let mut plan = self.database.explain(&self.measure_statement(&want, want.limit)?).await?;
+        // By its positions alone it would be read whole for every lane.
+        let is_by_lane = |line: &str| line.contains("lane=?");
+        let mut of_events = plan.text.lines().filter(|line| line.contains(" f "));
+        if self.templates.dialect == Dialect::Sqlite && !of_events.all(is_by_lane) {
+            plan.index = None;
+        }
+        Ok(plan)
+    }
+
+    fn measure_statement(&self, want: &Fetch, limit: u32) -> Result<Statement, StoreError> {
         let parts = want.lanes.iter().map(|lane| {
             vec![
                 ("target", Arg::from(want.target.as_str())),
@@ -61,7 +78,11 @@ impl<D: SqlDatabase> SqlOutbox<D> {
                 ("limit", Arg::from(lane.limit.min(want.limit))),
             ]
         });
-        let statement = self.templates.union_up_to(include_str!("measure.sql"), parts, limit)?;
+        self.templates.union_up_to(include_str!("measure.sql"), parts, limit)
+    }
+
+    async fn measure(&self, want: &Fetch, limit: u32) -> Result<Vec<Measured>, StoreError> {
+        let statement = self.measure_statement(want, limit)?;
         let places: HashMap<Lane, usize> =
             want.lanes.iter().enumerate().map(|(place, lane)| (lane.lane, place)).collect();
         let mut measured = Vec::new();
@@ -91,6 +112,13 @@ impl<D: SqlDatabase> SqlOutbox<D> {
         }
         Ok(())
     }
+}
+
+/// A page of all lanes, from their beginning.
+pub(crate) fn whole_fetch(target: &str) -> Fetch {
+    const EVENTS: u32 = 500;
+    let lanes = (0..LANES).map(|lane| LaneFetch { lane, above: 0, limit: EVENTS });
+    Fetch { target: target.to_owned(), lanes: lanes.collect(), limit: EVENTS, bytes_per_lane: 1 << 20 }
 }
 
 /// A lane does not go on once it has given enough bytes.

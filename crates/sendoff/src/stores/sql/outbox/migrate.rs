@@ -10,6 +10,32 @@ pub const SCHEMA_VERSION: i64 = 1;
 /// The oldest version of the tables that this program works with, and the oldest program that the newest tables work with.
 const PROTOCOL_VERSION: i64 = 1;
 
+/// How an outbox's tables stand to this program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SchemaState {
+    /// This program can work with them.
+    Current,
+    /// They are not there, or may not be read.
+    Missing,
+    /// They are of an older version: the migration brings them up to date.
+    Stale {
+        /// The version that was found.
+        found: i64,
+        /// The version that this program speaks.
+        spoken: i64,
+    },
+    /// They are of a version that this program does not know yet.
+    Newer {
+        /// The version that was found.
+        found: i64,
+        /// The version that this program speaks.
+        spoken: i64,
+    },
+    /// What stands there for a version is no number.
+    Unreadable(String),
+}
+
 /// Makes or brings up to date an outbox's tables.
 #[derive(Debug)]
 pub struct Migration<D: SqlDatabase> {
@@ -55,22 +81,28 @@ impl<D: SqlDatabase> Migration<D> {
         Ok(script)
     }
 
+    /// How the tables stand to this program. Changes nothing.
+    ///
+    /// # Errors
+    /// As the database's, if it cannot be asked.
+    pub async fn state(&self) -> Result<SchemaState, StoreError> {
+        Ok(look(&self.database, &self.templates).await?.0)
+    }
+
     /// Runs it. Safe to run twice, and by two processes at once.
     ///
     /// # Errors
     /// As the database's; `Schema` if the tables are newer than this program.
     pub async fn run(&self) -> Result<(), StoreError> {
-        match check(&self.database, &self.templates).await {
-            Ok(()) => return Ok(()),
-            Err(error) if error.kind() == StoreErrorKind::Schema && !error.to_string().contains(NEWER) => {}
-            Err(error) => return Err(error),
+        match self.state().await? {
+            SchemaState::Current => return Ok(()),
+            SchemaState::Newer { .. } => return check(&self.database, &self.templates).await,
+            SchemaState::Missing | SchemaState::Stale { .. } | SchemaState::Unreadable(_) => {}
         }
         self.database.run_schema(&self.templates.names.subject(), &self.script()?).await?;
         check(&self.database, &self.templates).await
     }
 }
-
-const NEWER: &str = "newer than this program";
 
 fn schema_files(dialect: Dialect) -> &'static [&'static str] {
     match dialect {
@@ -84,46 +116,54 @@ fn schema_files(dialect: Dialect) -> &'static [&'static str] {
     }
 }
 
-/// Whether this program can work with the tables that are there.
-pub(super) async fn check<D: SqlDatabase>(database: &D, templates: &Templates) -> Result<(), StoreError> {
-    let subject = templates.names.subject();
+/// How the tables that are there stand to this program, and what the database said if they are missing.
+async fn look<D: SqlDatabase>(
+    database: &D,
+    templates: &Templates,
+) -> Result<(SchemaState, Option<StoreError>), StoreError> {
     let statement = templates.fill(
         "SELECT m.value FROM {meta} AS m WHERE m.name = {:name}",
         &[("name", Arg::from("protocol_version"))],
     )?;
-    let rows = database.query("open outbox", &statement).await.map_err(|error| {
-        if matches!(error.kind(), StoreErrorKind::Unavailable | StoreErrorKind::Contended) {
-            return error;
+    let rows = match database.query("open outbox", &statement).await {
+        Ok(rows) => rows,
+        Err(error) if matches!(error.kind(), StoreErrorKind::Unavailable | StoreErrorKind::Contended) => {
+            return Err(error);
         }
-        missing(&subject).caused_by(error)
-    })?;
-    let Some(row) = rows.into_iter().next() else { return Err(missing(&subject)) };
-    let text = RowReader::new(row).text("value")?;
-    let Ok(version) = text.parse::<i64>() else {
-        return Err(StoreError::schema(
-            "open outbox",
-            subject,
-            format!("its protocol version is `{text}`, not a number"),
-        ));
+        Err(error) => return Ok((SchemaState::Missing, Some(error))),
     };
-    if version > PROTOCOL_VERSION {
-        let detail = format!(
-            "its protocol version is {version}, {NEWER}, which speaks {PROTOCOL_VERSION}; update the program"
-        );
-        return Err(StoreError::schema("open outbox", subject, detail));
-    }
-    if version < PROTOCOL_VERSION {
-        let detail =
-            format!("its protocol version is {version}, this program speaks {PROTOCOL_VERSION}; migrate it");
-        return Err(StoreError::schema("open outbox", subject, detail));
-    }
-    Ok(())
+    let Some(row) = rows.into_iter().next() else { return Ok((SchemaState::Missing, None)) };
+    let text = RowReader::new(row).text("value")?;
+    let spoken = PROTOCOL_VERSION;
+    let state = match text.parse::<i64>() {
+        Err(_) => SchemaState::Unreadable(text),
+        Ok(found) if found > spoken => SchemaState::Newer { found, spoken },
+        Ok(found) if found < spoken => SchemaState::Stale { found, spoken },
+        Ok(_) => SchemaState::Current,
+    };
+    Ok((state, None))
 }
 
-fn missing(subject: &str) -> StoreError {
-    StoreError::schema(
-        "open outbox",
-        subject,
-        "its tables are not there; run the migration (`Migration::run`, or its script in your own migrations)",
-    )
+/// Whether this program can work with the tables that are there.
+pub(super) async fn check<D: SqlDatabase>(database: &D, templates: &Templates) -> Result<(), StoreError> {
+    let (state, cause) = look(database, templates).await?;
+    let detail = match state {
+        SchemaState::Current => return Ok(()),
+        SchemaState::Missing => {
+            "its tables are not there; run the migration (`Migration::run`, or its script in your own migrations)"
+                .to_owned()
+        }
+        SchemaState::Unreadable(text) => format!("its protocol version is `{text}`, not a number"),
+        SchemaState::Newer { found, spoken } => format!(
+            "its protocol version is {found}, newer than this program, which speaks {spoken}; update the program"
+        ),
+        SchemaState::Stale { found, spoken } => {
+            format!("its protocol version is {found}, this program speaks {spoken}; migrate it")
+        }
+    };
+    let error = StoreError::schema("open outbox", templates.names.subject(), detail);
+    Err(match cause {
+        Some(cause) => error.caused_by(cause),
+        None => error,
+    })
 }

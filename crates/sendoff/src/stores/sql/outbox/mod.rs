@@ -35,7 +35,9 @@ pub(crate) use columns::EventColumns;
 pub(crate) use enqueue::host_connection;
 pub(crate) use enqueue::statements as enqueue_statements;
 pub use enqueue::{HostConnection, Outbox};
-pub use migrate::{Migration, SCHEMA_VERSION};
+#[cfg(feature = "postgres")]
+pub(crate) use fetch::whole_fetch;
+pub use migrate::{Migration, SCHEMA_VERSION, SchemaState};
 pub use names::Names;
 pub(crate) use rows::RowReader;
 #[cfg(feature = "postgres")]
@@ -47,7 +49,7 @@ pub(crate) use store::paused_name;
 pub(crate) use template::{Arg, Templates, list};
 pub(crate) use transaction::sql_transaction;
 
-use super::{Dialect, Statement, retry};
+use super::{Dialect, Plan, Statement, retry};
 use crate::claim::{Claimable, Record, Table, TableName, Value};
 use crate::error::StoreError;
 
@@ -82,6 +84,10 @@ pub trait SqlDatabase: Clone + fmt::Debug + Send + Sync + 'static {
     /// Runs one statement by itself.
     #[doc(hidden)]
     async fn query(&self, op: &'static str, statement: &Statement) -> Result<Vec<Vec<Value>>, StoreError>;
+
+    /// How it would run a statement.
+    #[doc(hidden)]
+    async fn explain(&self, statement: &Statement) -> Result<Plan, StoreError>;
 
     /// Runs a schema, in a transaction where the database has that for a schema, and never beside another run of itself.
     #[doc(hidden)]
