@@ -65,7 +65,7 @@ fn lanes_whose_owners_are_lost() {
     let outbox = Outbox::new();
     outbox
         .sql("INSERT INTO sendoff_lane (target, lane, crashes) VALUES ('default', 7, 3), ('default', 8, 1)");
-    only(&outbox, "careful-lane", "warning", &["default: 7.", "Lane 7 has lost 3 in a row"]);
+    only(&outbox, "careful-lane", "warning", &["getting on: 7.", "Lane 7 has lost 3 in a row"]);
 }
 
 #[test]
