@@ -63,14 +63,13 @@ async fn settings(pool: &PgPool, report: &mut Report) -> Result<()> {
     let (isolation, role): (String, String) = (row.try_get("isolation")?, row.try_get("role")?);
     let mut found = Vec::new();
     if isolation != "read committed" {
-        let severity = if isolation == "read uncommitted" { Severity::Note } else { Severity::Warning };
         let what = format!("Transactions of the role {role} begin as {}.", isolation.to_uppercase());
         let todo = format!(
             "Nothing is lost: what cannot be serialised is tried again. For the relay's role that is work for nothing: \
              ALTER ROLE \"{}\" SET default_transaction_isolation = 'read committed';",
             role.replace('"', "\"\"")
         );
-        found.push(ISOLATION.found(what, todo).at(severity));
+        found.push(ISOLATION.found(what, todo).at(Severity::Note));
     }
     report.take("isolation", Ok(found))?;
 

@@ -60,7 +60,8 @@ pub(super) fn compare(script: &str, present: &Present) -> Vec<Finding> {
 fn expected(script: &str) -> (Vec<String>, Vec<Expected>) {
     let (mut tables, mut indexes) = (Vec::new(), Vec::new());
     let mut current: Option<(String, String)> = None;
-    for line in script.lines().map(str::trim) {
+    for whole in script.lines() {
+        let line = whole.trim();
         if let Some((full, bare, _)) = line.strip_prefix("CREATE TABLE IF NOT EXISTS ").and_then(name) {
             tables.push(bare.clone());
             current = Some((full, bare));
@@ -71,7 +72,8 @@ fn expected(script: &str) -> (Vec<String>, Vec<Expected>) {
             let Some((_, index, rest)) = name(rest) else { continue };
             let Some((_, table, _)) = rest.strip_prefix(" ON ").and_then(name) else { continue };
             indexes.push(Expected { table, name: Some(index), mend: line.to_owned() });
-        } else if line.starts_with(')') {
+        } else if whole.starts_with(')') {
+            // Not one that ends a part of the table: those are indented.
             current = None;
         } else if let Some((full, table)) = &current
             && let Some((index, part)) = part_of_table(line)
@@ -133,7 +135,9 @@ mod tests {
 
     const SCRIPT: &str = r#"CREATE TABLE IF NOT EXISTS "a""b"."event" (
     -- CACHE 1: KEY
-    id bigint NOT NULL,
+    lane smallint GENERATED ALWAYS AS (
+        id & 63
+    ) STORED,
     PRIMARY KEY (target, lane, id)
 ) WITH (fillfactor = 20);
 CREATE UNIQUE INDEX IF NOT EXISTS "event_by_event_id" ON "a""b"."event" (event_id);

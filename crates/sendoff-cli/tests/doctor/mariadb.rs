@@ -163,9 +163,15 @@ fn a_server_of_our_own_is_silent_and_then_is_not() {
         host.execute("ROLLBACK").await.unwrap();
     });
     outbox.sql("SET GLOBAL tx_isolation = 'READ-COMMITTED'");
+    outbox.sql(&format!("DELETE FROM {}", table(outbox, "worker")));
     set("SET GLOBAL binlog_format = 'STATEMENT'", "binlog-format", "problem");
-    let done = outbox.run(&["run", "--sink", "null:"]);
+    // A write at READ COMMITTED is refused, so that no worker can register or claim.
+    let done = outbox.run(&["enqueue", "t"]);
     assert!(done.code != 0 && done.errors.contains("1665"), "{}", done.errors);
+    let relay = outbox.relay("null:");
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(outbox.json(&["workers"])["workers"], serde_json::json!([]), "no worker could register");
+    drop(relay);
     outbox.sql("SET GLOBAL binlog_format = 'ROW'");
     assert_eq!(Report::of(outbox, &[]).codes(), [""; 0]);
 }

@@ -205,6 +205,7 @@ fn a_role_with_few_rights_is_told_what_it_does_not_see() {
     assert_ne!(outbox.store, owner);
     let report = Report::of(&outbox, &[]);
     assert_eq!(report.skipped(), ["sessions of other roles"], "{:#}", report.json);
+    assert_eq!((report.code, report.one("isolation").0), (0, "note"), "{:#}", report.json);
     assert!(report.one("isolation").1.contains("SERIALIZABLE"));
     assert_eq!(report.all("not-durable").len(), 2, "{:#}", report.json);
     let revoke = format!("REVOKE SELECT ON \"{schema}\".worker FROM {role}");

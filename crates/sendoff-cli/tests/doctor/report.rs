@@ -59,6 +59,37 @@ pub(crate) fn versions(outbox: &Outbox, set: impl Fn(&str)) {
     assert!(Report::of(outbox, &[]).codes().iter().all(|code| !code.starts_with("schema-")));
 }
 
+/// With its own clock an hour and a half behind, it says that the database's is ahead.
+fn a_wrong_clock(outbox: &Outbox) {
+    let Ok(library) = std::env::var("SENDOFF_TEST_FAKETIME") else {
+        println!("skipped: SENDOFF_TEST_FAKETIME is not set");
+        return;
+    };
+    let mut command = outbox.command(&["doctor", "--json"]);
+    command.env("LD_PRELOAD", library).env("FAKETIME", "-90m").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    let output = command.output().unwrap();
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = Report { code: output.status.code().unwrap(), json };
+    let (severity, what, _) = report.one("clock-difference");
+    assert_eq!((report.code, severity), (0, "note"), "{:#}", report.json);
+    assert!(what.contains("ahead of this machine's") && what.contains(" 1h "), "{what}");
+    assert!(Report::of(outbox, &[]).is_silent_about("clock-difference"));
+}
+
+#[test]
+fn a_wrong_clock_beside_postgres() {
+    if let Some(outbox) = Outbox::on_server("SENDOFF_TEST_POSTGRES15") {
+        a_wrong_clock(&outbox);
+    }
+}
+
+#[test]
+fn a_wrong_clock_beside_mariadb() {
+    if let Some(outbox) = Outbox::on_server("SENDOFF_TEST_MARIADB") {
+        a_wrong_clock(&outbox);
+    }
+}
+
 #[test]
 fn its_json_has_the_same_names_whatever_was_found() {
     let outbox = Outbox::new();
