@@ -133,7 +133,7 @@ mod tests {
         let mut table = Table::new(&["NAME", "#COUNT"]);
         table.row(["é".to_owned(), "7".to_owned()]);
         table.row(["a\nb\x1b[2J".to_owned(), "1200".to_owned()]);
-        let expected = "NAME          COUNT\né                 7\na\\nb\\u{1b}[2J   1200\n";
+        let expected = "NAME           COUNT\né                  7\na\\nb\\u{1b}[2J   1200\n";
         assert_eq!(table.text(true), expected);
         assert!(table.text(false).starts_with("\x1b[1mNAME"));
     }

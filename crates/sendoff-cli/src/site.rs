@@ -13,13 +13,16 @@ use sendoff_relay::Bell;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, MySqlPool, PgPool, SqlitePool};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, Executor as _, MySqlPool, PgPool, SqlitePool};
 
 use crate::args::StoreArgs;
 use crate::exit::refuse;
 
 /// How long a writer of SQLite waits for its turn.
 const SQLITE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// What each session of MariaDB or MySQL begins with, whatever the server says.
+const READ_COMMITTED: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
 /// An outbox under names of its own, and the host's connections to the same database.
 #[derive(Debug, Clone)]
@@ -49,7 +52,11 @@ impl Site {
             Scheme::Mysql => {
                 let options: MySqlConnectOptions = url.parse().context("MariaDB/MySQL")?;
                 knock(&options).await.context("MariaDB/MySQL")?;
-                Host::Mysql(MySqlPoolOptions::new().max_connections(connections).connect_lazy_with(options))
+                let pool = MySqlPoolOptions::new().max_connections(connections);
+                let pool = pool.after_connect(|connection, _| {
+                    Box::pin(async move { connection.execute(READ_COMMITTED).await.map(drop) })
+                });
+                Host::Mysql(pool.connect_lazy_with(options))
             }
             Scheme::Sqlite => {
                 let options: SqliteConnectOptions = url.parse().context("SQLite")?;

@@ -91,7 +91,7 @@ kinds! {
     SEQUENCE_CACHE: "sequence-cache", Problem, "Sessions take positions in blocks, so that a later transaction may get a lower one: the order along a key is gone.";
     AUTOVACUUM_OFF: "autovacuum-off", Problem, "Every event is inserted and deleted. Without vacuum its row stays for ever, and the table only grows.";
     DEAD_ROWS: "dead-rows", Warning, "Vacuum does not keep up: the table and its indexes grow, and what reads them without a floor slows down.";
-    ISOLATION: "isolation", Warning, "Sessions begin with this level. sendoff's own transactions set READ COMMITTED, but its reads outside of one, and the host's transactions, have this.";
+    ISOLATION: "isolation", Warning, "Sessions begin with this level. sendoff's own set READ COMMITTED where another would do harm; the host's transactions have this.";
     CLOCK_DIFFERENCE: "clock-difference", Note, "Leases do not depend on it, they are kept in the database's time. Log lines and created_at cannot be compared.";
     NOT_DURABLE: "not-durable", Note, "A commit that was answered may be gone after a crash of the server: an event of it is lost, or is delivered again.";
     TABLE_ENGINE: "table-engine", Problem, "Only InnoDB has transactions: an event in this table is there although the host's transaction was rolled back.";

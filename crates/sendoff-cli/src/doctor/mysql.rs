@@ -98,10 +98,9 @@ fn isolation(level: &str) -> Option<Finding> {
     match level {
         "READ-UNCOMMITTED" => {
             let what = format!(
-                "{what} A relay reads events outside of a transaction, and so reads those that are not committed: what is rolled back later may be delivered."
+                "{what} sendoff's own connections read what is committed and no more; hosts read what may be rolled back, and a pool of theirs that is lent to sendoff is refused."
             );
-            let todo = format!("{set}, then start the relays anew.");
-            Some(ISOLATION.found(what, todo).at(Severity::Problem))
+            Some(ISOLATION.found(what, format!("Set it only where it is wanted: {set}.")))
         }
         "SERIALIZABLE" => {
             let what = format!(

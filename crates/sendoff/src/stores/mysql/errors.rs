@@ -21,7 +21,8 @@ fn kind(number: u16) -> StoreErrorKind {
         // back the rest), deadlock or lost certification on a cluster, record changed since last read.
         1205 | 1213 | 1020 => StoreErrorKind::Contended,
         // Access denied; unknown database, column, table, index; syntax; no such privilege
-        1044 | 1045 | 1049 | 1054 | 1064 | 1142 | 1143 | 1146 | 1176 => StoreErrorKind::Schema,
+        // and a binary log of statements, which cannot hold what is written at READ COMMITTED.
+        1044 | 1045 | 1049 | 1054 | 1064 | 1142 | 1143 | 1146 | 1176 | 1665 => StoreErrorKind::Schema,
         // Null, duplicate, out of range, too long, wrong value, foreign key, check
         1048 | 1062 | 1264 | 1292 | 1366 | 1406 | 1451 | 1452 | 3819 | 4025 => StoreErrorKind::Rejected,
         // Read only, too many connections, node not ready, shutting down, and all that nobody has met
@@ -45,6 +46,7 @@ mod tests {
             (1836, StoreErrorKind::Unavailable),
             (1146, StoreErrorKind::Schema),
             (1176, StoreErrorKind::Schema),
+            (1665, StoreErrorKind::Schema),
             (1264, StoreErrorKind::Rejected),
             (4025, StoreErrorKind::Rejected),
         ] {

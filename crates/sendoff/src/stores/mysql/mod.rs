@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlPool, MySqlRow};
+use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlPool, MySqlPoolOptions, MySqlRow};
 use sqlx::{
     Arguments as _, AssertSqlSafe, Connection as _, FromRow, MySql, MySqlConnection, Row as _, Transaction,
 };
@@ -26,6 +26,9 @@ use crate::error::{StoreError, StoreErrorKind};
 
 pub use outbox::MysqlOutbox;
 pub use server::{Server, Topology};
+
+/// What each session of ours begins with.
+const READ_COMMITTED: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
 /// Claimers beyond this many wait for each other.
 const CONNECTIONS_MAX: u32 = 16;
@@ -76,16 +79,20 @@ impl MysqlDatabase {
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let options: MySqlConnectOptions =
             url.parse().map_err(|error| errors::convert("connect", "database", error))?;
-        let connections = Connections::open(options, CONNECTIONS_MAX)
+        // Reads outside of a transaction have the session's level, and a server may let sessions begin with one that sees what is not committed.
+        let pool = MySqlPoolOptions::new().after_connect(|connection, _| {
+            Box::pin(async move { connection.execute(READ_COMMITTED).await.map(drop) })
+        });
+        let connections = Connections::open_by(pool, options, CONNECTIONS_MAX)
             .await
             .map_err(|error| errors::convert("connect", "database", error))?;
         Self::over(connections).await
     }
 
-    /// Uses a pool that the host has made. Its sessions must be in UTC, as the driver's are by default.
+    /// Uses a pool that the host has made. Its sessions must be in UTC, as the driver's are by default, and must not see what is not committed.
     ///
     /// # Errors
-    /// `Schema` if the server is too old or the session's zone is not UTC.
+    /// `Schema` if the server is too old, the session's zone is not UTC, or its isolation level is READ UNCOMMITTED.
     pub async fn from_pool(pool: MySqlPool) -> Result<Self, StoreError> {
         Self::over(Connections::of_host(pool)).await
     }

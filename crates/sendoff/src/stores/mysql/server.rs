@@ -72,6 +72,20 @@ impl Server {
                 ),
             ));
         }
+        // MariaDB calls it by the first name, MySQL and newer MariaDB by the second.
+        let levels = sqlx::query(
+            "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')",
+        )
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(convert)?;
+        for row in levels {
+            if row.try_get::<String, _>(1).map_err(convert)? == "READ-UNCOMMITTED" {
+                let detail = "the session is READ UNCOMMITTED, and would deliver what is rolled back later; \
+                              set READ COMMITTED for this pool";
+                return Err(StoreError::schema("connect", "database", detail));
+            }
+        }
         let status =
             sqlx::query("SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_size')")
                 .fetch_all(&mut *connection)

@@ -48,9 +48,17 @@ impl<DB: Database> Connections<DB> {
         options: <DB::Connection as Connection>::Options,
         most: u32,
     ) -> Result<Self, sqlx::Error> {
+        Self::open_by(PoolOptions::new(), options, most).await
+    }
+
+    /// The same, with connections that are prepared as the pool says.
+    pub(crate) async fn open_by(
+        pool: PoolOptions<DB>,
+        options: <DB::Connection as Connection>::Options,
+        most: u32,
+    ) -> Result<Self, sqlx::Error> {
         options.connect().await?.close().await?;
-        let pool =
-            PoolOptions::new().test_before_acquire(false).max_connections(most).connect_lazy_with(options);
+        let pool = pool.test_before_acquire(false).max_connections(most).connect_lazy_with(options);
         let permits = Arc::new(Semaphore::new(most as usize));
         Ok(Self { pool, ours: Some(Arc::new(Ours { kept: Mutex::default(), permits })) })
     }
