@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlPool, MySqlPoolOptions, MySqlRow};
 use sqlx::{
-    Arguments as _, AssertSqlSafe, Connection as _, FromRow, MySql, MySqlConnection, Row as _, Transaction,
+    Arguments as _, AssertSqlSafe, Connection as _, Executor as _, FromRow, MySql, MySqlConnection, Row as _,
+    Transaction,
 };
 
 use self::index::Index;
