@@ -3,10 +3,13 @@
 mod args;
 mod bench;
 mod commands;
+mod config;
 mod demo;
 mod doctor;
 mod exit;
 mod output;
+mod place;
+mod retention;
 mod run;
 mod site;
 mod wire;
@@ -61,6 +64,7 @@ async fn run_command(command: Command) -> Result<Answer> {
         Command::DemoWorker(args) => demo::worker::run(&args).await.map(|()| Answer::Yes),
         Command::Bench(args) => bench::run(&args).await.map(held),
         Command::BenchProducer(args) => bench::produce(&args).await.map(|()| Answer::Yes),
+        Command::Config(args) => commands::config::run(&args).await,
         Command::Completions(args) => commands::man::completions(&args),
         Command::Man(args) => commands::man::run(&args),
     }

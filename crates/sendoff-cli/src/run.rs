@@ -1,11 +1,22 @@
 //! `sendoff run`: the relay as a program.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result};
-use sendoff_relay::{Relay, TargetConfig};
+use futures_util::FutureExt as _;
+use sendoff::DEFAULT_TARGET;
+use sendoff::outbox::Inspect;
+use sendoff::stores::postgres::Listening;
+use sendoff_relay::{Relay, RelayHandle, TargetConfig};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 
 use crate::args::RunArgs;
-use crate::site::Site;
+use crate::config::{Config, RetentionConfig, SinkConfig};
+use crate::exit::refuse;
+use crate::place::Place;
+use crate::retention;
+use crate::site::{History, Site};
 use crate::wire;
 
 /// A second signal ends it at once, with this.
@@ -13,34 +24,120 @@ const INTERRUPTED: i32 = 130;
 
 /// Relays until it is told to stop.
 pub(crate) async fn run(args: &RunArgs) -> Result<()> {
-    let site = Site::of(&args.store).await?;
-    let sink = wire::sink(&args.sink)?;
-    sink.check().await?;
-    let config = TargetConfig {
-        target: args.target.clone(),
-        name: args.name.clone(),
-        lease: args.lease.into(),
-        workers: args.workers.into(),
-        ..TargetConfig::default()
-    };
-    let store =
-        site.store().await.context("the outbox could not be opened (`sendoff migrate` makes its tables)")?;
-    let repeats = config.repeats(&sink.capabilities());
-    let relay = Relay::new(store).target(config, sink);
-    let handle = relay.handle();
-    let _listening = match args.listen {
-        true => Some(site.listen(handle.bell()).await?),
-        false => None,
-    };
-    // Before it is said to run: who hears that may signal at once.
-    let stop = stop_signal()?;
-    eprintln!("relaying target {:?} to {}", args.target, wire::without_secret(&args.sink));
-    eprintln!("{repeats}");
-    relay.run(stop).await?;
-    for (target, figures) in handle.figures() {
-        eprintln!("target {target:?}: {} published, {} given up", figures.published, figures.given_up);
+    let plan = Plan::of(args)?;
+    let mut relays = Vec::new();
+    for place in &plan.places {
+        relays.push(Prepared::new(place, &plan).await?);
     }
-    Ok(())
+    // Before it is said to run: who hears that may signal at once.
+    let stop = stop_signal()?.shared();
+    for relay in &relays {
+        relay.tell();
+    }
+    let mut running = JoinSet::new();
+    for relay in relays {
+        running.spawn(relay.run(plan.retention, stop.clone()));
+    }
+    let mut ended = Ok(());
+    while let Some(one) = running.join_next().await {
+        ended = ended.and(one?);
+    }
+    ended
+}
+
+/// What is to be relayed, and where from.
+struct Plan {
+    places: Vec<Place>,
+    targets: Vec<(TargetConfig, SinkConfig)>,
+    retention: RetentionConfig,
+}
+
+impl Plan {
+    /// As the configuration says, and the command line over it.
+    fn of(args: &RunArgs) -> Result<Self> {
+        let config = args.store.config.as_deref().map(Config::read).transpose()?;
+        let mut places = Place::all(&args.store, config.as_ref())?;
+        for place in &mut places {
+            place.listen |= args.listen;
+        }
+        let retention = config.as_ref().map(|config| config.retention).unwrap_or_default();
+        let mut targets = match (&args.sink, &config) {
+            (Some(sink), _) => {
+                let target = args.target.as_deref().unwrap_or(DEFAULT_TARGET);
+                let usual = TargetConfig { name: "sendoff".to_owned(), ..TargetConfig::new(target) };
+                vec![(usual, SinkConfig::of_url(sink))]
+            }
+            (None, Some(config)) => {
+                config.targets()?.into_iter().map(|(target, sink)| (target, sink.clone())).collect()
+            }
+            (None, None) => refuse!("where to? Give --sink URL, or --config FILE with its targets"),
+        };
+        if let Some(wanted) = &args.target {
+            targets.retain(|(target, _)| target.target == *wanted);
+            if targets.is_empty() {
+                refuse!("there is no target {wanted:?} in the configuration");
+            }
+        }
+        for (target, _) in &mut targets {
+            target.name = args.name.clone().unwrap_or(std::mem::take(&mut target.name));
+            target.workers = args.workers.map_or(target.workers, usize::from);
+            target.lease = args.lease.map_or(target.lease, Into::into);
+        }
+        Ok(Self { places, targets, retention })
+    }
+}
+
+/// A relay of one outbox that is about to run.
+struct Prepared {
+    relay: Relay,
+    handle: RelayHandle,
+    inspect: Arc<dyn Inspect>,
+    /// What people are told of each target.
+    told: Vec<String>,
+    _listening: Option<Listening>,
+}
+
+impl Prepared {
+    async fn new(place: &Place, plan: &Plan) -> Result<Self> {
+        let site = Site::at(place).await?;
+        let history = if plan.retention.published.is_some() { History::Kept } else { History::Dropped };
+        let opened = site.store_with(history).await;
+        let store = opened.context("the outbox could not be opened (`sendoff migrate` makes its tables)")?;
+        let mut relay = Relay::new(store);
+        let of_store = place.name.as_ref().map(|name| format!(" of store {name:?}")).unwrap_or_default();
+        let mut told = Vec::new();
+        for (config, sink) in &plan.targets {
+            let named = || format!("target {:?}", config.target);
+            let shown = wire::without_secret(&sink.url.read("url").with_context(named)?);
+            let sink = wire::configured(sink).with_context(named)?;
+            sink.check().await.with_context(named)?;
+            told.push(format!("relaying target {:?}{of_store} to {shown}", config.target));
+            told.push(config.repeats(&sink.capabilities()).to_string());
+            relay = relay.target(config.clone(), sink);
+        }
+        let handle = relay.handle();
+        let _listening = match place.listen {
+            true => Some(site.listen(handle.bell()).await?),
+            false => None,
+        };
+        Ok(Self { relay, handle, inspect: site.inspect().await?, told, _listening })
+    }
+
+    fn tell(&self) {
+        for line in &self.told {
+            eprintln!("{line}");
+        }
+    }
+
+    async fn run(self, retention: RetentionConfig, stop: impl Future<Output = ()>) -> Result<()> {
+        let sweeping = tokio::spawn(retention::sweep(self.inspect, retention));
+        let ended = self.relay.run(stop).await;
+        sweeping.abort();
+        for (target, figures) in self.handle.figures() {
+            eprintln!("target {target:?}: {} published, {} given up", figures.published, figures.given_up);
+        }
+        Ok(ended?)
+    }
 }
 
 /// Ready with the first SIGTERM or SIGINT. The second ends the process.

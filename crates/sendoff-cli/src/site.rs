@@ -17,6 +17,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, Executor as _, MySqlP
 
 use crate::args::StoreArgs;
 use crate::exit::refuse;
+use crate::place::Place;
 
 /// How long a writer of SQLite waits for its turn.
 const SQLITE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
@@ -30,6 +31,13 @@ pub(crate) struct Site {
     pub(crate) url: String,
     pub(crate) names: String,
     pub(crate) host: Host,
+}
+
+/// What becomes of events that were delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum History {
+    Kept,
+    Dropped,
 }
 
 /// The host's own connections.
@@ -72,28 +80,35 @@ impl Site {
         Ok(Self { url: url.to_owned(), names: names.to_owned(), host })
     }
 
-    /// Connects to the outbox that the command line names.
+    /// Connects to the outbox that the command line names, or its configuration.
     pub(crate) async fn of(args: &StoreArgs) -> Result<Self> {
-        if matches!(scheme(&args.store)?, Scheme::Sqlite) {
-            present_file(&args.store)?;
-        }
-        Self::of_new(args).await
+        Self::at(&Place::of(args)?).await
     }
 
     /// The same; a file that is not there is made.
     pub(crate) async fn of_new(args: &StoreArgs) -> Result<Self> {
-        Self::connect(&args.store, usual_names(args)?, 2).await
+        let place = Place::of(args)?;
+        Self::connect(&place.url, place.names()?, 2).await
+    }
+
+    /// Connects to an outbox that is there.
+    pub(crate) async fn at(place: &Place) -> Result<Self> {
+        if matches!(scheme(&place.url)?, Scheme::Sqlite) {
+            present_file(&place.url)?;
+        }
+        Self::connect(&place.url, place.names()?, 2).await
     }
 
     /// The same, and leaves the database as it is: a file keeps its journal mode.
     pub(crate) async fn untouched(args: &StoreArgs) -> Result<Self> {
-        if !matches!(scheme(&args.store)?, Scheme::Sqlite) {
-            return Self::of(args).await;
+        let place = Place::of(args)?;
+        if !matches!(scheme(&place.url)?, Scheme::Sqlite) {
+            return Self::at(&place).await;
         }
-        let options = present_file(&args.store)?.busy_timeout(SQLITE_PATIENCE);
+        let options = present_file(&place.url)?.busy_timeout(SQLITE_PATIENCE);
         let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options).await;
-        let host = Host::Sqlite(pool.with_context(|| format!("SQLite, {}", args.store))?);
-        Ok(Self { url: args.store.clone(), names: usual_names(args)?.to_owned(), host })
+        let host = Host::Sqlite(pool.with_context(|| format!("SQLite, {}", place.url))?);
+        Ok(Self { names: place.names()?.to_owned(), url: place.url, host })
     }
 
     pub(crate) fn names(&self) -> Result<Names> {
@@ -132,14 +147,21 @@ impl Site {
 
     /// The outbox, for workers.
     pub(crate) async fn store(&self) -> Result<Arc<dyn Store>> {
-        let names = self.names()?;
+        self.store_with(History::Dropped).await
+    }
+
+    /// The same, with what becomes of events that were delivered.
+    pub(crate) async fn store_with(&self, history: History) -> Result<Arc<dyn Store>> {
+        let (names, keep) = (self.names()?, history == History::Kept);
         Ok(match self.host {
-            Host::Postgres(_) => Arc::new(self.postgres_outbox().await?),
+            Host::Postgres(_) => Arc::new(self.postgres_outbox().await?.keep_published(keep)),
             Host::Sqlite(_) => {
-                Arc::new(SqliteOutbox::open_as(SqliteDatabase::connect(&self.url).await?, names).await?)
+                let outbox = SqliteOutbox::open_as(SqliteDatabase::connect(&self.url).await?, names).await?;
+                Arc::new(outbox.keep_published(keep))
             }
             Host::Mysql(_) => {
-                Arc::new(MysqlOutbox::open_as(MysqlDatabase::connect(&self.url).await?, names).await?)
+                let outbox = MysqlOutbox::open_as(MysqlDatabase::connect(&self.url).await?, names).await?;
+                Arc::new(outbox.keep_published(keep))
             }
         })
     }
@@ -226,10 +248,11 @@ impl Site {
     }
 }
 
-/// What the tables are called, if nobody says.
-fn usual_names(args: &StoreArgs) -> Result<&str> {
-    let usual = if matches!(scheme(&args.store)?, Scheme::Postgres) { "sendoff" } else { "sendoff_" };
-    Ok(args.names.as_deref().unwrap_or(usual))
+impl Place {
+    fn names(&self) -> Result<&str> {
+        let usual = if matches!(scheme(&self.url)?, Scheme::Postgres) { "sendoff" } else { "sendoff_" };
+        Ok(self.names.as_deref().unwrap_or(usual))
+    }
 }
 
 /// A file that is there: a mistyped path would be a new, empty database.

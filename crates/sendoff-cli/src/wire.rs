@@ -6,11 +6,15 @@ use anyhow::Result;
 use sendoff::Sink;
 use sendoff_sinks::{File, FileConfig, Null, Stdout};
 
-use crate::exit::refuse;
+use crate::config::SinkConfig;
+#[cfg(feature = "_brokers")]
+use crate::config::sinks;
+use crate::config::sinks::{FileSettings, NoSettings};
+use crate::exit::{Refused, refuse};
 
 /// The sinks that this program was built with, as they are given.
-fn sinks() -> Vec<&'static str> {
-    let mut sinks = vec!["stdout:", "null:", "file:PATH"];
+fn known() -> Vec<&'static str> {
+    let mut known = vec!["stdout:", "null:", "file:PATH"];
     let by_feature = [
         (cfg!(feature = "http"), "https://HOST/PATH"),
         (cfg!(feature = "inbox"), "inbox:DATABASE-URL"),
@@ -22,63 +26,114 @@ fn sinks() -> Vec<&'static str> {
         (cfg!(feature = "aws"), "sns:TOPIC-ARN"),
         (cfg!(feature = "aws"), "sqs:QUEUE-URL"),
     ];
-    sinks.extend(by_feature.iter().filter(|(is_built, _)| *is_built).map(|(_, sink)| *sink));
-    sinks
+    known.extend(by_feature.iter().filter(|(is_built, _)| *is_built).map(|(_, sink)| *sink));
+    known
 }
 
 /// The sink of a URL.
 pub(crate) fn sink(url: &str) -> Result<Arc<dyn Sink>> {
-    let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+    configured(&SinkConfig::of_url(url))
+}
+
+/// The sink of a URL, with its own settings.
+pub(crate) fn configured(config: &SinkConfig) -> Result<Arc<dyn Sink>> {
+    let url = config.url.read("url")?;
+    let (scheme, rest) = url.split_once(':').unwrap_or((&url, ""));
     Ok(match scheme {
-        "null" => Arc::new(Null),
-        "stdout" => Arc::new(Stdout),
-        "file" if !rest.is_empty() => Arc::new(File::new(FileConfig::new(rest))),
+        "null" => {
+            own::<NoSettings>(config, scheme)?;
+            Arc::new(Null)
+        }
+        "stdout" => {
+            own::<NoSettings>(config, scheme)?;
+            Arc::new(Stdout)
+        }
+        "file" if !rest.is_empty() => {
+            let mut file = FileConfig::new(rest);
+            own::<FileSettings>(config, scheme)?.apply(&mut file);
+            Arc::new(File::new(file))
+        }
         "file" => refuse!("a file sink needs a path: file:/var/log/events.jsonl"),
         #[cfg(feature = "http")]
-        "http" | "https" => http(url)?,
+        "http" | "https" => {
+            // A webhook that the operator names is trusted to be where it is, on this machine too.
+            let mut http =
+                sendoff_sinks::HttpConfig { allow_private: true, ..sendoff_sinks::HttpConfig::new(&url) };
+            own::<sinks::HttpSettings>(config, scheme)?.apply(&mut http);
+            Arc::new(sendoff_sinks::Http::new(http)?)
+        }
         #[cfg(feature = "inbox")]
-        "inbox" => inbox(rest)?,
+        "inbox" => {
+            let mut inbox = inbox(rest);
+            own::<sinks::InboxSettings>(config, scheme)?.apply(&mut inbox);
+            Arc::new(sendoff_sinks::Inbox::new(inbox)?)
+        }
         #[cfg(feature = "kafka")]
-        "kafka" => Arc::new(sendoff_sinks::Kafka::new(sendoff_sinks::KafkaConfig::new(url))?),
+        "kafka" => {
+            let mut kafka = sendoff_sinks::KafkaConfig::new(&url);
+            own::<sinks::KafkaSettings>(config, scheme)?.apply(&mut kafka);
+            Arc::new(sendoff_sinks::Kafka::new(kafka)?)
+        }
         #[cfg(feature = "mqtt")]
-        "mqtt" | "mqtts" => mqtt(url)?,
+        "mqtt" | "mqtts" => {
+            let mut mqtt = mqtt(&url)?;
+            own::<sinks::MqttSettings>(config, scheme)?.apply(&mut mqtt);
+            Arc::new(sendoff_sinks::Mqtt::new(mqtt)?)
+        }
         #[cfg(feature = "nats")]
-        "nats" | "tls" => nats(url)?,
+        "nats" | "tls" => {
+            let mut nats = nats(&url)?;
+            own::<sinks::NatsSettings>(config, scheme)?.apply(&mut nats);
+            Arc::new(sendoff_sinks::Nats::new(nats))
+        }
         #[cfg(feature = "rabbitmq")]
-        "amqp" | "amqps" => rabbitmq(url)?,
-        #[cfg(feature = "aws")]
-        "sns" => Arc::new(sendoff_sinks::Sns::new(sendoff_sinks::SnsConfig::new(rest))?),
-        #[cfg(feature = "aws")]
-        "sqs" => Arc::new(sendoff_sinks::Sqs::new(sendoff_sinks::SqsConfig::new(rest))?),
+        "amqp" | "amqps" => {
+            let mut rabbitmq = rabbitmq(&url)?;
+            own::<sinks::RabbitMqSettings>(config, scheme)?.apply(&mut rabbitmq);
+            Arc::new(sendoff_sinks::RabbitMq::new(rabbitmq)?)
+        }
         #[cfg(feature = "redis")]
-        "redis" | "rediss" => Arc::new(sendoff_sinks::Redis::new(sendoff_sinks::RedisConfig::new(url))?),
+        "redis" | "rediss" => {
+            let mut redis = sendoff_sinks::RedisConfig::new(&url);
+            own::<sinks::RedisSettings>(config, scheme)?.apply(&mut redis);
+            Arc::new(sendoff_sinks::Redis::new(redis)?)
+        }
+        #[cfg(feature = "aws")]
+        "sns" => {
+            let mut sns = sendoff_sinks::SnsConfig::new(rest);
+            own::<sinks::SnsSettings>(config, scheme)?.apply(&mut sns);
+            Arc::new(sendoff_sinks::Sns::new(sns)?)
+        }
+        #[cfg(feature = "aws")]
+        "sqs" => {
+            let mut sqs = sendoff_sinks::SqsConfig::new(rest);
+            own::<sinks::SqsSettings>(config, scheme)?.apply(&mut sqs);
+            Arc::new(sendoff_sinks::Sqs::new(sqs)?)
+        }
         // Only the scheme: the rest may have a password in it.
-        other => refuse!("{other:?} is no sink: give {}", sinks().join(", ")),
+        other => refuse!("{other:?} is no sink: give {}", known().join(", ")),
     })
 }
 
-/// A webhook that the operator names is trusted to be where it is, on this machine too.
-#[cfg(feature = "http")]
-fn http(url: &str) -> Result<Arc<dyn Sink>> {
-    let config = sendoff_sinks::HttpConfig { allow_private: true, ..sendoff_sinks::HttpConfig::new(url) };
-    Ok(Arc::new(sendoff_sinks::Http::new(config)?))
+/// The settings of a sink, which are those of its kind and no others.
+fn own<T: for<'de> serde::Deserialize<'de>>(config: &SinkConfig, scheme: &str) -> Result<T> {
+    config.settings().map_err(|error| Refused(format!("a {scheme}: sink: {error}")).into())
 }
 
 /// `inbox:postgres://host/shop#schema.table`: the table is `inbox` unless it is named, and is made if it is not there.
 #[cfg(feature = "inbox")]
-fn inbox(rest: &str) -> Result<Arc<dyn Sink>> {
+fn inbox(rest: &str) -> sendoff_sinks::InboxConfig {
     let (url, table) = rest.split_once('#').unwrap_or((rest, "inbox"));
-    let config = sendoff_sinks::InboxConfig {
+    sendoff_sinks::InboxConfig {
         table: table.to_owned(),
         create: true,
         ..sendoff_sinks::InboxConfig::new(url)
-    };
-    Ok(Arc::new(sendoff_sinks::Inbox::new(config)?))
+    }
 }
 
 /// With `?version=3` by MQTT 3.1.1, for brokers that do not know 5.
 #[cfg(feature = "mqtt")]
-fn mqtt(url: &str) -> Result<Arc<dyn Sink>> {
+fn mqtt(url: &str) -> Result<sendoff_sinks::MqttConfig> {
     let (server, query) = url.split_once('?').unwrap_or((url, ""));
     let mut config = sendoff_sinks::MqttConfig::new(server);
     match query {
@@ -86,21 +141,21 @@ fn mqtt(url: &str) -> Result<Arc<dyn Sink>> {
         "version=3" => config.version = sendoff_sinks::MqttVersion::V3,
         _ => refuse!("an MQTT sink has only ?version=3"),
     }
-    Ok(Arc::new(sendoff_sinks::Mqtt::new(config)?))
+    Ok(config)
 }
 
 /// The exchange is named behind the virtual host.
 #[cfg(feature = "rabbitmq")]
-fn rabbitmq(url: &str) -> Result<Arc<dyn Sink>> {
+fn rabbitmq(url: &str) -> Result<sendoff_sinks::RabbitMqConfig> {
     let Some((server, exchange)) = url.split_once("?exchange=") else {
         refuse!("a RabbitMQ sink needs the name of its exchange: amqp://HOST:PORT/VHOST?exchange=NAME");
     };
-    Ok(Arc::new(sendoff_sinks::RabbitMq::new(sendoff_sinks::RabbitMqConfig::new(server, exchange))?))
+    Ok(sendoff_sinks::RabbitMqConfig::new(server, exchange))
 }
 
 /// The path of the URL is the name of the stream; with `?create=SUBJECT,SUBJECT` it is made if it is not there.
 #[cfg(feature = "nats")]
-fn nats(url: &str) -> Result<Arc<dyn Sink>> {
+fn nats(url: &str) -> Result<sendoff_sinks::NatsConfig> {
     let (url, query) = url.split_once('?').unwrap_or((url, ""));
     let (scheme, place) = url.split_once("://").unwrap_or(("nats", url));
     let (server, stream) = place.split_once('/').unwrap_or((place, ""));
@@ -114,7 +169,7 @@ fn nats(url: &str) -> Result<Arc<dyn Sink>> {
         };
         config.stream.create_for = subjects.split(',').map(str::to_owned).collect();
     }
-    Ok(Arc::new(sendoff_sinks::Nats::new(config)))
+    Ok(config)
 }
 
 /// A URL as people may see it: without user and password.

@@ -1,6 +1,7 @@
 //! The command line: what there is to say. What is done is in the file of the command's name.
 
 mod bench;
+mod config;
 mod demo;
 mod doctor;
 mod enqueue;
@@ -11,6 +12,7 @@ mod relay;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 pub(crate) use bench::{BenchArgs, BenchProducerArgs, Measure};
+pub(crate) use config::{ConfigArgs, ConfigCommand};
 pub(crate) use demo::{DemoArgs, DemoWorkerArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use enqueue::EnqueueArgs;
@@ -37,12 +39,15 @@ First steps: sendoff demo; then sendoff migrate, enqueue and run, each with --st
 /// Which outbox.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StoreArgs {
-    /// The database: postgres://…, mysql://…, sqlite:PATH
+    /// The database: postgres://…, mysql://…, sqlite:PATH; or the name of one of several stores of the configuration
     #[arg(long, value_name = "URL", env = "SENDOFF_STORE", hide_env_values = true)]
-    pub(crate) store: String,
+    pub(crate) store: Option<String>,
     /// The schema of the tables (PostgreSQL), or what their names begin with [default: sendoff, or sendoff_]
     #[arg(long, value_name = "NAME", env = "SENDOFF_NAMES")]
     pub(crate) names: Option<String>,
+    /// The configuration file, which names the database if --store does not
+    #[arg(long, value_name = "FILE", env = "SENDOFF_CONFIG")]
+    pub(crate) config: Option<std::path::PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -52,7 +57,8 @@ pub(crate) enum Command {
     /// The first signal stops claiming, finishes what is in flight and gives the lanes back; a second one quits at once.
     #[command(after_help = "Examples:
   sendoff run --store postgres://localhost/shop --sink stdout:
-  sendoff run --store sqlite:shop.db --sink file:/var/log/shop/events.jsonl")]
+  sendoff run --store sqlite:shop.db --sink file:/var/log/shop/events.jsonl
+  sendoff run --config sendoff.toml")]
     Run(RunArgs),
     /// Make the outbox's tables, or bring them up to date
     #[command(after_help = "Examples:
@@ -152,6 +158,13 @@ pub(crate) enum Command {
     /// The host of a latency measurement.
     #[command(hide = true)]
     BenchProducer(BenchProducerArgs),
+    /// Write, check or describe a configuration file
+    #[command(after_help = "Examples:
+  sendoff config init > sendoff.toml
+  sendoff config check sendoff.toml
+  sendoff config check sendoff.toml --connect    and ask every server that it names
+  sendoff config schema > sendoff.schema.json    for an editor")]
+    Config(ConfigArgs),
     /// Print what a shell needs to complete this command line
     #[command(after_help = "Example:
   sendoff completions bash > /etc/bash_completion.d/sendoff")]

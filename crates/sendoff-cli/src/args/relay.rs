@@ -13,19 +13,19 @@ pub(crate) struct RunArgs {
     /// Where events go: stdout:, null:, file:PATH, https://HOST/PATH, nats://HOST:PORT/STREAM, redis://HOST:PORT/0 (a stream for each
     /// topic), amqp://HOST:PORT/VHOST?exchange=NAME, mqtt://HOST:PORT, inbox:DATABASE-URL#TABLE, kafka://HOST:PORT, sqs:QUEUE-URL, sns:TOPIC-ARN
     #[arg(long, value_name = "URL")]
-    pub(crate) sink: String,
-    /// Whose events
-    #[arg(long, value_name = "NAME", default_value = sendoff::DEFAULT_TARGET)]
-    pub(crate) target: String,
-    /// What this relay is called
-    #[arg(long, value_name = "NAME", default_value = "sendoff")]
-    pub(crate) name: String,
-    /// So many workers share the lanes
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub(crate) workers: u16,
-    /// How long a lease lasts, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "30")]
-    pub(crate) lease: Seconds,
+    pub(crate) sink: Option<String>,
+    /// Whose events [default: default; all that the configuration has]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target: Option<String>,
+    /// What this relay is called [default: sendoff]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// So many workers share the lanes [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) workers: Option<u16>,
+    /// How long a lease lasts, in seconds [default: 30]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) lease: Option<Seconds>,
     /// Hear of commits that the host announces (PostgreSQL), beside looking for events
     #[arg(long)]
     pub(crate) listen: bool,

@@ -1,6 +1,7 @@
 //! The operator's commands, one file each: what is asked, how it is shown, and what it means for the exit code.
 
 pub(crate) mod cancel;
+pub(crate) mod config;
 pub(crate) mod discard;
 pub(crate) mod enqueue;
 pub(crate) mod explain;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bad_input;
+mod config;
 mod enqueue;
 mod operate;
 mod outbox;

@@ -27,7 +27,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap(),
             text: String::from_utf8(output.stdout).unwrap(),
@@ -45,7 +45,11 @@ impl Done {
 /// The program, with nothing of this machine's own settings.
 pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sendoff"));
-    command.env_remove("SENDOFF_STORE").env_remove("SENDOFF_NAMES").env("SENDOFF_OPERATOR", "test");
+    command
+        .env_remove("SENDOFF_STORE")
+        .env_remove("SENDOFF_NAMES")
+        .env_remove("SENDOFF_CONFIG")
+        .env("SENDOFF_OPERATOR", "test");
     command
 }
 

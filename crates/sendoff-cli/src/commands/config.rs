@@ -1,0 +1,49 @@
+//! `sendoff config`: a configuration is written, checked and described.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use schemars::schema_for;
+
+use crate::args::{ConfigArgs, ConfigCommand, StoreArgs};
+use crate::config::{Config, STARTER, reference};
+use crate::exit::Answer;
+use crate::output::{print, print_json};
+use crate::place::Place;
+use crate::site::Site;
+use crate::wire;
+
+/// Does what is asked of it.
+pub(crate) async fn run(args: &ConfigArgs) -> Result<Answer> {
+    match &args.command {
+        ConfigCommand::Init => print(STARTER)?,
+        ConfigCommand::Schema => print_json(&schema_for!(Config))?,
+        ConfigCommand::Reference => print(&reference::markdown())?,
+        ConfigCommand::Check { file, connect } => check(file, *connect).await?,
+    }
+    Ok(Answer::Yes)
+}
+
+/// All that can be said without a server; with `connect`, each of them is asked too.
+async fn check(file: &Path, connect: bool) -> Result<()> {
+    let config = Config::read(file)?;
+    let args = StoreArgs { store: None, names: None, config: Some(file.to_owned()) };
+    let places = Place::all(&args, Some(&config))?;
+    let mut sinks = Vec::new();
+    for (target, sink) in config.targets()? {
+        let named = || format!("target {:?}", target.target);
+        sinks.push((target.target.clone(), wire::configured(sink).with_context(named)?));
+    }
+    if connect {
+        for place in &places {
+            let named =
+                || place.name.as_ref().map_or_else(|| "store".to_owned(), |name| format!("store {name:?}"));
+            Site::at(place).await.with_context(named)?.inspect().await.with_context(named)?;
+        }
+        for (target, sink) in &sinks {
+            sink.check().await.with_context(|| format!("target {target:?}"))?;
+        }
+    }
+    let asked = if connect { "; all of them answer" } else { "" };
+    print(&format!("{} stores, {} targets{asked}\n", places.len(), sinks.len()))
+}
