@@ -39,75 +39,50 @@ pub(crate) fn sink(url: &str) -> Result<Arc<dyn Sink>> {
 pub(crate) fn configured(config: &SinkConfig) -> Result<Arc<dyn Sink>> {
     let url = config.url.read("url")?;
     let (scheme, rest) = url.split_once(':').unwrap_or((&url, ""));
+    macro_rules! with {
+        ($settings:ty, $config:expr) => {{
+            let mut made = $config;
+            own::<$settings>(config, scheme)?.apply(&mut made);
+            made
+        }};
+    }
     Ok(match scheme {
-        "null" => {
+        "null" | "stdout" => {
             own::<NoSettings>(config, scheme)?;
-            Arc::new(Null)
+            if scheme == "null" { Arc::new(Null) } else { Arc::new(Stdout) }
         }
-        "stdout" => {
-            own::<NoSettings>(config, scheme)?;
-            Arc::new(Stdout)
-        }
-        "file" if !rest.is_empty() => {
-            let mut file = FileConfig::new(rest);
-            own::<FileSettings>(config, scheme)?.apply(&mut file);
-            Arc::new(File::new(file))
-        }
+        "file" if !rest.is_empty() => Arc::new(File::new(with!(FileSettings, FileConfig::new(rest)))),
         "file" => refuse!("a file sink needs a path: file:/var/log/events.jsonl"),
         #[cfg(feature = "http")]
-        "http" | "https" => {
-            // A webhook that the operator names is trusted to be where it is, on this machine too.
-            let mut http =
-                sendoff_sinks::HttpConfig { allow_private: true, ..sendoff_sinks::HttpConfig::new(&url) };
-            own::<sinks::HttpSettings>(config, scheme)?.apply(&mut http);
-            Arc::new(sendoff_sinks::Http::new(http)?)
-        }
+        "http" | "https" => Arc::new(sendoff_sinks::Http::new(with!(sinks::HttpSettings, http(&url)))?),
         #[cfg(feature = "inbox")]
-        "inbox" => {
-            let mut inbox = inbox(rest);
-            own::<sinks::InboxSettings>(config, scheme)?.apply(&mut inbox);
-            Arc::new(sendoff_sinks::Inbox::new(inbox)?)
-        }
+        "inbox" => Arc::new(sendoff_sinks::Inbox::new(with!(sinks::InboxSettings, inbox(rest)))?),
         #[cfg(feature = "kafka")]
         "kafka" => {
-            let mut kafka = sendoff_sinks::KafkaConfig::new(&url);
-            own::<sinks::KafkaSettings>(config, scheme)?.apply(&mut kafka);
+            let kafka = with!(sinks::KafkaSettings, sendoff_sinks::KafkaConfig::new(&url));
             Arc::new(sendoff_sinks::Kafka::new(kafka)?)
         }
         #[cfg(feature = "mqtt")]
-        "mqtt" | "mqtts" => {
-            let mut mqtt = mqtt(&url)?;
-            own::<sinks::MqttSettings>(config, scheme)?.apply(&mut mqtt);
-            Arc::new(sendoff_sinks::Mqtt::new(mqtt)?)
-        }
+        "mqtt" | "mqtts" => Arc::new(sendoff_sinks::Mqtt::new(with!(sinks::MqttSettings, mqtt(&url)?))?),
         #[cfg(feature = "nats")]
-        "nats" | "tls" => {
-            let mut nats = nats(&url)?;
-            own::<sinks::NatsSettings>(config, scheme)?.apply(&mut nats);
-            Arc::new(sendoff_sinks::Nats::new(nats))
-        }
+        "nats" | "tls" => Arc::new(sendoff_sinks::Nats::new(with!(sinks::NatsSettings, nats(&url)?))),
         #[cfg(feature = "rabbitmq")]
         "amqp" | "amqps" => {
-            let mut rabbitmq = rabbitmq(&url)?;
-            own::<sinks::RabbitMqSettings>(config, scheme)?.apply(&mut rabbitmq);
-            Arc::new(sendoff_sinks::RabbitMq::new(rabbitmq)?)
+            Arc::new(sendoff_sinks::RabbitMq::new(with!(sinks::RabbitMqSettings, rabbitmq(&url)?))?)
         }
         #[cfg(feature = "redis")]
         "redis" | "rediss" => {
-            let mut redis = sendoff_sinks::RedisConfig::new(&url);
-            own::<sinks::RedisSettings>(config, scheme)?.apply(&mut redis);
+            let redis = with!(sinks::RedisSettings, sendoff_sinks::RedisConfig::new(&url));
             Arc::new(sendoff_sinks::Redis::new(redis)?)
         }
         #[cfg(feature = "aws")]
         "sns" => {
-            let mut sns = sendoff_sinks::SnsConfig::new(rest);
-            own::<sinks::SnsSettings>(config, scheme)?.apply(&mut sns);
+            let sns = with!(sinks::SnsSettings, sendoff_sinks::SnsConfig::new(rest));
             Arc::new(sendoff_sinks::Sns::new(sns)?)
         }
         #[cfg(feature = "aws")]
         "sqs" => {
-            let mut sqs = sendoff_sinks::SqsConfig::new(rest);
-            own::<sinks::SqsSettings>(config, scheme)?.apply(&mut sqs);
+            let sqs = with!(sinks::SqsSettings, sendoff_sinks::SqsConfig::new(rest));
             Arc::new(sendoff_sinks::Sqs::new(sqs)?)
         }
         // Only the scheme: the rest may have a password in it.
@@ -118,6 +93,12 @@ pub(crate) fn configured(config: &SinkConfig) -> Result<Arc<dyn Sink>> {
 /// The settings of a sink, which are those of its kind and no others.
 fn own<T: for<'de> serde::Deserialize<'de>>(config: &SinkConfig, scheme: &str) -> Result<T> {
     config.settings().map_err(|error| Refused(format!("a {scheme}: sink: {error}")).into())
+}
+
+/// A webhook that the operator names is trusted to be where it is, on this machine too.
+#[cfg(feature = "http")]
+fn http(url: &str) -> sendoff_sinks::HttpConfig {
+    sendoff_sinks::HttpConfig { allow_private: true, ..sendoff_sinks::HttpConfig::new(url) }
 }
 
 /// `inbox:postgres://host/shop#schema.table`: the table is `inbox` unless it is named, and is made if it is not there.

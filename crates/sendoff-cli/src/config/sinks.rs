@@ -98,6 +98,7 @@ macro_rules! settings {
         )*
 
         /// The schema of each.
+        #[allow(clippy::vec_init_then_push, reason = "each only with its feature")]
         pub(super) fn all(generator: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
             let mut all = Vec::new();
             $($(#[cfg($gate)])* all.push((stringify!($name), $name::json_schema(generator)));)*
