@@ -84,7 +84,7 @@ impl MysqlDatabase {
         let pool = MySqlPoolOptions::new().after_connect(|connection, _| {
             Box::pin(async move { connection.execute(READ_COMMITTED).await.map(drop) })
         });
-        let connections = Connections::open_by(pool, options, CONNECTIONS_MAX)
+        let connections = Connections::open(pool, options, CONNECTIONS_MAX)
             .await
             .map_err(|error| errors::convert("connect", "database", error))?;
         Self::over(connections).await

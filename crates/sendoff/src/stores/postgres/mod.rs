@@ -77,7 +77,7 @@ impl PostgresDatabase {
             // parameter is one that poolers refuse.
             Pooler::Transaction => options.statement_cache_capacity(0).extra_float_digits(None),
         };
-        let connections = Connections::open(options, CONNECTIONS_MAX)
+        let connections = Connections::open(sqlx::pool::PoolOptions::new(), options, CONNECTIONS_MAX)
             .await
             .map_err(|error| errors::convert("connect", "database", error))?;
         Self::over(connections, pooler).await

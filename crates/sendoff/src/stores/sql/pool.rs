@@ -43,16 +43,8 @@ impl<DB: Database> Clone for Connections<DB> {
 
 impl<DB: Database> Connections<DB> {
     /// Up to `most` connections to a server that has answered. Tried with one connection first: a pool would
-    /// hide a refused one behind its own time limit.
+    /// hide a refused one behind its own time limit. Each is prepared as `pool` says.
     pub(crate) async fn open(
-        options: <DB::Connection as Connection>::Options,
-        most: u32,
-    ) -> Result<Self, sqlx::Error> {
-        Self::open_by(PoolOptions::new(), options, most).await
-    }
-
-    /// The same, with connections that are prepared as the pool says.
-    pub(crate) async fn open_by(
         pool: PoolOptions<DB>,
         options: <DB::Connection as Connection>::Options,
         most: u32,

@@ -81,7 +81,7 @@ impl SqliteDatabase {
             .busy_timeout(BUSY_TIMEOUT);
         // The switch to the write-ahead log needs the file for itself for a moment.
         let connections = retry("connect", "database", PATIENCE, || async {
-            Connections::open(options.clone(), CONNECTIONS_MAX)
+            Connections::open(sqlx::pool::PoolOptions::new(), options.clone(), CONNECTIONS_MAX)
                 .await
                 .map_err(|error| errors::convert("connect", "database", error))
         })
