@@ -25,6 +25,10 @@ const INTERRUPTED: i32 = 130;
 /// Relays until it is told to stop.
 pub(crate) async fn run(args: &RunArgs) -> Result<()> {
     let plan = Plan::of(args)?;
+    // What is wrong by itself is said before any server is asked.
+    for (config, sink) in &plan.targets {
+        wire::configured(sink).with_context(|| format!("target {:?}", config.target))?;
+    }
     let mut relays = Vec::new();
     for place in &plan.places {
         relays.push(Prepared::new(place, &plan).await?);
