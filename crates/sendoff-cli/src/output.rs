@@ -5,6 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result};
+use sendoff::outbox::Failure;
 use serde::Serialize;
 
 /// Rows under a head. What is in a cell cannot end its line or move the cursor.
@@ -88,6 +89,16 @@ pub(crate) fn short(text: &str, most: usize) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// So much of an error fits a line.
+const ERROR_SHOWN: usize = 60;
+
+/// What went wrong, as far as a line has room for it.
+pub(crate) fn failure(failure: Option<&Failure>) -> String {
+    let shown =
+        |failure: &Failure| short(&format!("{}: {}", failure.cause.word(), failure.error), ERROR_SHOWN);
+    failure.map_or_else(|| "-".to_owned(), shown)
 }
 
 /// A moment, from microseconds since 1970.

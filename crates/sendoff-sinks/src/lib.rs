@@ -23,7 +23,6 @@ mod null;
 mod rabbitmq;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(feature = "_envelope")]
 mod secret;
 mod stdout;
 #[cfg(feature = "_envelope")]
@@ -55,7 +54,6 @@ pub use null::Null;
 pub use rabbitmq::{RabbitMq, RabbitMqConfig};
 #[cfg(feature = "redis")]
 pub use redis::{Redis, RedisConfig};
-#[cfg(feature = "_envelope")]
 pub use secret::Secret;
 pub use stdout::Stdout;
 #[cfg(feature = "_envelope")]

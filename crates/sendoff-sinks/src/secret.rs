@@ -55,14 +55,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-// Not every sink has a secret that can be elsewhere.
-#[cfg_attr(not(any(feature = "_aws", feature = "_tls", feature = "kafka")), allow(dead_code))]
 impl Secret {
     /// What it is now; `field`: what it is for.
     ///
     /// # Errors
     /// Where it should be and is not.
-    pub(crate) fn read(&self, field: &str) -> Result<String, String> {
+    pub fn read(&self, field: &str) -> Result<String, String> {
         let (text, place) = match self {
             Self::Plain(text) => return Ok(text.clone()),
             Self::File(file) => {

@@ -73,9 +73,9 @@ pub(crate) struct SelectionArgs {
     pub(crate) error: Option<String>,
 }
 
-/// `sendoff redrive`
+/// Which events, and how many of them.
 #[derive(Debug, Args)]
-pub(crate) struct RedriveArgs {
+pub(crate) struct BulkArgs {
     /// Which outbox.
     #[command(flatten)]
     pub(crate) store: StoreArgs,
@@ -88,9 +88,6 @@ pub(crate) struct RedriveArgs {
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: u64,
-    /// So many a second
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) rate: Option<u32>,
     /// Only say how many there are
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -99,30 +96,24 @@ pub(crate) struct RedriveArgs {
     pub(crate) json: bool,
 }
 
+/// `sendoff redrive`
+#[derive(Debug, Args)]
+pub(crate) struct RedriveArgs {
+    #[command(flatten)]
+    pub(crate) bulk: BulkArgs,
+    /// So many a second
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rate: Option<u32>,
+}
+
 /// `sendoff discard`
 #[derive(Debug, Args)]
 pub(crate) struct DiscardArgs {
-    /// Which outbox.
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
-    /// Which events.
-    #[command(flatten)]
-    pub(crate) selection: SelectionArgs,
-    /// Of which target
-    #[arg(long, value_name = "NAME", default_value = sendoff::DEFAULT_TARGET)]
-    pub(crate) target: String,
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) limit: u64,
-    /// Only say how many there are
-    #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub(crate) bulk: BulkArgs,
     /// Really delete more than one event
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Print what was done as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// `sendoff pause` and `sendoff resume`

@@ -10,20 +10,21 @@ use crate::output::{print, print_json};
 
 /// Does it, a page at a time.
 pub(crate) async fn run(args: &DiscardArgs) -> Result<Answer> {
-    let wanted = Wanted::of(&args.selection, &args.target);
-    if !wanted.is_one() && !args.dry_run && !args.yes {
+    let wanted = Wanted::of(&args.bulk.selection, &args.bulk.target);
+    if !wanted.is_one() && !args.bulk.dry_run && !args.yes {
         refuse!("this may delete many events for good: see how many with --dry-run, then say --yes");
     }
-    let inspect = super::open(&args.store).await?;
-    let ask = |selection, limit| Discard { selection, limit, dry_run: args.dry_run, by: super::operator() };
+    let inspect = super::open(&args.bulk.store).await?;
+    let ask =
+        |selection, limit| Discard { selection, limit, dry_run: args.bulk.dry_run, by: super::operator() };
     let mut discarded = 0;
     match wanted {
-        Wanted::All(selection) if args.dry_run => {
-            let limit = u32::try_from(args.limit).unwrap_or(u32::MAX);
+        Wanted::All(selection) if args.bulk.dry_run => {
+            let limit = u32::try_from(args.bulk.limit).unwrap_or(u32::MAX);
             discarded = inspect.discard(&ask(selection, limit)).await?;
         }
         Wanted::All(selection) => loop {
-            let limit = u32::try_from(args.limit - discarded).unwrap_or(u32::MAX).min(PAGE);
+            let limit = u32::try_from(args.bulk.limit - discarded).unwrap_or(u32::MAX).min(PAGE);
             let gone = if limit > 0 { inspect.discard(&ask(selection.clone(), limit)).await? } else { 0 };
             discarded += gone;
             if gone == 0 {
@@ -31,15 +32,15 @@ pub(crate) async fn run(args: &DiscardArgs) -> Result<Answer> {
             }
         },
         Wanted::Matching(filter) => {
-            for event in filter.find(&*inspect, &args.target, args.limit).await? {
+            for event in filter.find(&*inspect, &args.bulk.target, args.bulk.limit).await? {
                 discarded += inspect.discard(&ask(Selection::Event(event), 1)).await?;
             }
         }
     }
-    if args.json {
-        print_json(&serde_json::json!({ "dry_run": args.dry_run, "discarded": discarded }))?;
+    if args.bulk.json {
+        print_json(&serde_json::json!({ "dry_run": args.bulk.dry_run, "discarded": discarded }))?;
     } else {
-        let would = if args.dry_run { "would be" } else { "are" };
+        let would = if args.bulk.dry_run { "would be" } else { "are" };
         print(&format!("{discarded} dead events {would} deleted\n"))?;
     }
     if discarded == 0 {

@@ -7,10 +7,7 @@ use serde::Serialize;
 use super::show::EventJson;
 use crate::args::ListArgs;
 use crate::exit::Answer;
-use crate::output::{Table, moment, print_json, short};
-
-/// So much of an error fits a line.
-const ERROR_SHOWN: usize = 60;
+use crate::output::{Table, failure, moment, print_json};
 
 #[derive(Serialize)]
 struct Page<'l> {
@@ -38,8 +35,6 @@ pub(crate) async fn run(args: &ListArgs) -> Result<Answer> {
         Table::new(&["#POSITION", "EVENT", "TOPIC", "KEY", "WRITTEN", "#FAILURES", "DUE", "ERROR"]);
     for one in &listed {
         let event = &one.event;
-        let error =
-            one.failure.as_ref().map(|failure| format!("{}: {}", failure.cause.word(), failure.error));
         table.row([
             event.position.to_string(),
             event.event_id.to_string(),
@@ -48,7 +43,7 @@ pub(crate) async fn run(args: &ListArgs) -> Result<Answer> {
             moment(event.created_at.as_micros()),
             (event.attempts.failures + event.attempts.crashes).to_string(),
             one.due_at.map_or_else(|| "-".to_owned(), |due| moment(due.as_micros())),
-            error.map_or_else(|| "-".to_owned(), |error| short(&error, ERROR_SHOWN)),
+            failure(one.failure.as_ref()),
         ]);
     }
     table.print()?;

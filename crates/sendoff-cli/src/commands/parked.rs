@@ -4,10 +4,7 @@ use anyhow::Result;
 
 use crate::args::ParkedArgs;
 use crate::exit::Answer;
-use crate::output::{Table, moment, print, print_json, short};
-
-/// So much of an error fits a line.
-const ERROR_SHOWN: usize = 60;
+use crate::output::{Table, failure, moment, print, print_json};
 
 /// Shows them.
 pub(crate) async fn run(args: &ParkedArgs) -> Result<Answer> {
@@ -22,15 +19,13 @@ pub(crate) async fn run(args: &ParkedArgs) -> Result<Answer> {
     }
     let mut table = Table::new(&["KEY", "WHY", "#POSITION", "#BEHIND", "DUE", "ERROR"]);
     for key in &keys {
-        let error =
-            key.failure.as_ref().map(|failure| format!("{}: {}", failure.cause.word(), failure.error));
         table.row([
             key.key.clone().unwrap_or_else(|| "-".to_owned()),
             key.reason.word().to_owned(),
             key.position.to_string(),
             key.behind.to_string(),
             key.due_at.map_or_else(|| "when told to".to_owned(), moment),
-            error.map_or_else(|| "-".to_owned(), |error| short(&error, ERROR_SHOWN)),
+            failure(key.failure.as_ref()),
         ]);
     }
     table.print()?;

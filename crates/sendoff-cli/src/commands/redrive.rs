@@ -13,22 +13,22 @@ use crate::output::{print, print_json};
 
 /// Does it, a page at a time, no faster than it is told to.
 pub(crate) async fn run(args: &RedriveArgs) -> Result<Answer> {
-    let inspect = super::open(&args.store).await?;
+    let inspect = super::open(&args.bulk.store).await?;
     let mut job = Job { inspect: &*inspect, args, done: Redriven::default(), started: Instant::now() };
-    match Wanted::of(&args.selection, &args.target) {
+    match Wanted::of(&args.bulk.selection, &args.bulk.target) {
         Wanted::All(selection) => job.all(selection).await?,
         Wanted::Matching(filter) => {
-            let found = filter.find(&*inspect, &args.target, args.limit).await?;
+            let found = filter.find(&*inspect, &args.bulk.target, args.bulk.limit).await?;
             for event in found {
                 job.step(Selection::Event(event), 1).await?;
             }
         }
     }
     let Redriven { dead, parked } = job.done;
-    if args.json {
-        print_json(&serde_json::json!({ "dry_run": args.dry_run, "dead": dead, "parked": parked }))?;
+    if args.bulk.json {
+        print_json(&serde_json::json!({ "dry_run": args.bulk.dry_run, "dead": dead, "parked": parked }))?;
     } else {
-        let would = if args.dry_run { "would be" } else { "are" };
+        let would = if args.bulk.dry_run { "would be" } else { "are" };
         print(&format!("{dead} dead and {parked} parked events {would} tried again\n"))?;
     }
     if dead + parked == 0 {
@@ -52,17 +52,17 @@ impl Job<'_> {
 
     /// Until nothing is left, or enough is done. A dry run changes nothing, so it asks for all at once.
     async fn all(&mut self, selection: Selection) -> Result<()> {
-        let page = match (self.args.dry_run, self.args.rate) {
+        let page = match (self.args.bulk.dry_run, self.args.rate) {
             (true, _) => u32::MAX,
             (false, Some(rate)) => rate.div_ceil(10).min(PAGE),
             (false, None) => PAGE,
         };
         loop {
-            let left = self.args.limit - self.count();
+            let left = self.args.bulk.limit - self.count();
             let limit = u32::try_from(left).unwrap_or(u32::MAX).min(page);
             if limit == 0
                 || self.step(selection.clone(), limit).await? < u64::from(limit)
-                || self.args.dry_run
+                || self.args.bulk.dry_run
             {
                 return Ok(());
             }
@@ -70,11 +70,11 @@ impl Job<'_> {
     }
 
     async fn step(&mut self, selection: Selection, limit: u32) -> Result<u64> {
-        let ask = Redrive { selection, limit, dry_run: self.args.dry_run, by: super::operator() };
+        let ask = Redrive { selection, limit, dry_run: self.args.bulk.dry_run, by: super::operator() };
         let redriven = self.inspect.redrive(&ask).await?;
         self.done.dead += redriven.dead;
         self.done.parked += redriven.parked;
-        if let (Some(rate), false) = (self.args.rate, self.args.dry_run) {
+        if let (Some(rate), false) = (self.args.rate, self.args.bulk.dry_run) {
             let due = self.started + Duration::from_secs(1).mul_f64(self.count() as f64 / f64::from(rate));
             tokio::time::sleep_until(due).await;
         }

@@ -27,7 +27,7 @@ pub(crate) struct SinkConfig {
 impl SinkConfig {
     /// A sink with nothing but its URL.
     pub(crate) fn of_url(url: &str) -> Self {
-        Self { url: Hidden::Plain(url.to_owned()), settings: toml::Table::new() }
+        Self { url: Hidden::plain(url), settings: toml::Table::new() }
     }
 
     /// Its settings, as those of one kind of sink.

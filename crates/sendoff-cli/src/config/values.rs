@@ -1,10 +1,10 @@
 //! How single values are written.
 
-use std::fmt;
 use std::time::Duration;
 
 use anyhow::Result;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use sendoff_sinks::Secret;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -60,57 +60,18 @@ impl JsonSchema for Span {
 }
 
 /// A text that may be secret, or where it stands: a file or an environment variable.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Hidden {
-    /// The text itself.
-    Plain(String),
-    /// A file that has it.
-    File(String),
-    /// A variable that has it.
-    Env(String),
-}
+#[derive(Debug, Clone, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Hidden(Secret);
 
 impl Hidden {
+    pub(crate) fn plain(text: &str) -> Self {
+        Self(Secret::Plain(text.to_owned()))
+    }
+
     /// What it is; `key`: where it is asked for.
     pub(crate) fn read(&self, key: &str) -> Result<String> {
-        let wrong = |text: String| Refused(format!("`{key}`: {text}"));
-        let text = match self {
-            Self::Plain(text) => text.clone(),
-            Self::File(file) => std::fs::read_to_string(file)
-                .map_err(|error| wrong(format!("the file {file} cannot be read: {error}")))?,
-            Self::Env(name) => std::env::var(name)
-                .map_err(|_| wrong(format!("the environment variable {name} is not set, or is no text")))?,
-        };
-        let text = text.trim_end_matches(['\r', '\n']).to_owned();
-        if text.is_empty() { Err(wrong("it is empty".to_owned()).into()) } else { Ok(text) }
-    }
-}
-
-impl fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plain(_) => f.write_str("Hidden(..)"),
-            Self::File(file) => write!(f, "Hidden(file {file})"),
-            Self::Env(name) => write!(f, "Hidden(env {name})"),
-        }
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(untagged, deny_unknown_fields, expecting = "expected a text, { file = \"…\" } or { env = \"…\" }")]
-enum Written {
-    Plain(String),
-    File { file: String },
-    Env { env: String },
-}
-
-impl<'de> Deserialize<'de> for Hidden {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Written::deserialize(deserializer)? {
-            Written::Plain(text) => Self::Plain(text),
-            Written::File { file } => Self::File(file),
-            Written::Env { env } => Self::Env(env),
-        })
+        Ok(self.0.read(key).map_err(Refused)?)
     }
 }
 
@@ -123,26 +84,28 @@ impl JsonSchema for Hidden {
         "Hidden".into()
     }
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Written::json_schema(generator)
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let place = |key: &str| {
+            json_schema!({
+                "type": "object",
+                "properties": { key: { "type": "string" } },
+                "required": [key],
+                "additionalProperties": false
+            })
+        };
+        json_schema!({ "anyOf": [{ "type": "string" }, place("file"), place("env")] })
     }
 }
 
-#[cfg(feature = "_brokers")]
-impl From<Hidden> for sendoff_sinks::Secret {
+impl From<Hidden> for Secret {
     fn from(hidden: Hidden) -> Self {
-        match hidden {
-            Hidden::Plain(text) => Self::Plain(text),
-            Hidden::File(file) => Self::File(file.into()),
-            Hidden::Env(name) => Self::Env(name),
-        }
+        hidden.0
     }
 }
 
-#[cfg(feature = "_brokers")]
-impl From<Hidden> for Option<sendoff_sinks::Secret> {
+impl From<Hidden> for Option<Secret> {
     fn from(hidden: Hidden) -> Self {
-        Some(hidden.into())
+        Some(hidden.0)
     }
 }
 
@@ -200,7 +163,7 @@ pub(crate) struct SigningSecrets(Vec<Hidden>);
 #[cfg(feature = "http")]
 impl From<SigningSecrets> for Vec<sendoff_sinks::SigningSecret> {
     fn from(secrets: SigningSecrets) -> Self {
-        secrets.0.into_iter().map(|hidden| sendoff_sinks::Secret::from(hidden).into()).collect()
+        secrets.0.into_iter().map(|hidden| hidden.0.into()).collect()
     }
 }
 
