@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::cli::{Bench, BenchArgs};
 use crate::fleet::Fleet;
 use crate::server::Durability;
-use crate::{cargo, command, install, servers};
+use crate::{bench_sinks, cargo, command, install, servers};
 
 /// What a benchmark is called, where it is, and what it runs against.
 struct Plan {
@@ -34,10 +34,11 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let plan = match args.bench {
         Bench::Claim => CLAIM,
         Bench::Outbox => OUTBOX,
+        Bench::Sinks => return bench_sinks::run(&args.only, args.events, args.rounds, args.keep),
     };
     let cargo_args = ["bench", "-p", plan.package, "--bench", plan.name, "--features", plan.features];
     let names: Vec<String> = plan.servers.iter().map(|&name| name.to_owned()).collect();
-    let servers = servers::select(&names)?;
+    let servers = servers::select(&names, &[])?;
     // A compiler running beside the servers would spoil nothing yet, but keep them waiting.
     command::run(cargo::cargo(cargo_args).arg("--no-run"))?;
     install::install(&servers)?;

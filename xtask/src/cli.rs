@@ -25,6 +25,7 @@ pub(crate) enum Task {
     #[command(after_help = "Examples:
   cargo xtask test                                 everything, against every server
   cargo xtask test --only postgres15,mariadb       only these servers, and only these are required
+  cargo xtask test --with tansu                    another broker for the Kafka sink too, which is built first
   cargo xtask test -- -p sendoff claim             arguments for `cargo test`
   cargo xtask test -- -p sendoff -- --nocapture    arguments for the test binaries")]
     Test(TestArgs),
@@ -42,8 +43,10 @@ pub(crate) enum Task {
   cargo xtask tidy")]
     Tidy,
     /// Run a benchmark with the servers it needs
-    #[command(after_help = "Example:
-  cargo xtask bench claim    rates and trips of every store, fast path beside floor")]
+    #[command(after_help = "Examples:
+  cargo xtask bench claim                      rates and trips of every store, fast path beside floor
+  cargo xtask bench sinks                      a PostgreSQL outbox into every broker, beside the broker by itself
+  cargo xtask bench sinks --only nats,kafka    two of them")]
     Bench(BenchArgs),
     /// Run the relay in a simulated world where everything goes wrong, for many seeds
     ///
@@ -61,6 +64,9 @@ pub(crate) struct FleetArgs {
     /// Only these servers (and what they stand in front of)
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new(servers::names()))]
     pub(crate) only: Vec<String>,
+    /// These too, which take long to be had the first time
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new(servers::names_on_request()))]
+    pub(crate) with: Vec<String>,
     /// Keep the servers' data and logs afterwards
     #[arg(long)]
     pub(crate) keep: bool,
@@ -97,6 +103,15 @@ pub(crate) struct BenchArgs {
     /// Which benchmark
     #[arg(value_enum)]
     pub(crate) bench: Bench,
+    /// `sinks`: only these
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// `sinks`: so many events
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    pub(crate) events: u32,
+    /// `sinks`: each side is measured so often, in turn with the others
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) rounds: u16,
     /// Keep the servers' data and logs afterwards
     #[arg(long)]
     pub(crate) keep: bool,
@@ -120,6 +135,8 @@ pub(crate) enum Bench {
     Claim,
     /// Drain and insert of the native outbox, beside the usual statements
     Outbox,
+    /// From a PostgreSQL outbox into every broker, beside the broker and the relay by themselves
+    Sinks,
 }
 
 #[cfg(test)]

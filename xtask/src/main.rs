@@ -5,6 +5,7 @@
 
 mod account;
 mod bench;
+mod bench_sinks;
 mod cargo;
 mod cli;
 mod command;

@@ -14,7 +14,7 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// Installs, starts, prints, waits for a signal, stops.
 pub(crate) fn run(args: &ServicesArgs) -> Result<()> {
-    let servers = servers::select(&args.fleet.only)?;
+    let servers = servers::select(&args.fleet.only, &args.fleet.with)?;
     if args.check_install {
         return install::check_origin(&servers);
     }

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &TestArgs) -> ExitCode {
 
 /// Installs what is missing: a compiler needs some of it too.
 fn prepare(args: &TestArgs, steps: &mut Steps) -> Result<Vec<&'static dyn Server>> {
-    let servers = servers::select(&args.fleet.only)?;
+    let servers = servers::select(&args.fleet.only, &args.fleet.with)?;
     let missing =
         servers::TO_BUILD.into_iter().filter(|one| servers.iter().all(|other| other.name() != one.name()));
     let needed: Vec<&'static dyn Server> = servers.iter().copied().chain(missing).collect();

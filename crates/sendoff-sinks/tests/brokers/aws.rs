@@ -111,6 +111,21 @@ impl Aws {
         taken.clone()
     }
 
+    /// As the program takes it.
+    pub(crate) fn url(&self) -> String {
+        format!("{}:{}", self.kind.service, self.target(self.kind.name))
+    }
+
+    /// What the program finds the server by.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("AWS_ENDPOINT_URL", format!("http://{}", self.address())),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_ACCESS_KEY_ID", "writer".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "s3cret".to_owned()),
+        ]
+    }
+
     /// The queue's URL, or the topic's ARN.
     fn target(&self, name: &str) -> String {
         match self.kind.service {

@@ -67,6 +67,11 @@ impl Receiver {
         self.broker.until(|| ready.exists()).await
     }
 
+    /// As the program takes it.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/hooks", self.address())
+    }
+
     fn config(&self, path: &str) -> HttpConfig {
         config_at(self.address(), path)
     }

@@ -54,6 +54,11 @@ impl Database {
         database
     }
 
+    /// As the program takes it.
+    pub(crate) fn url(&self) -> String {
+        format!("inbox:{}#{}", self.url, self.table)
+    }
+
     fn config(&self, address: SocketAddr) -> InboxConfig {
         let url = self.url.replace(address_of(&self.url), &address.to_string());
         InboxConfig {

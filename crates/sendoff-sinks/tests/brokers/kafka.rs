@@ -3,6 +3,7 @@
 mod cluster;
 mod doorkeeper;
 mod gate;
+mod tansu;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ use sendoff_sinks::{
 use tempfile::TempDir;
 
 pub(crate) use self::cluster::run_if_asked;
+pub(crate) use self::tansu::{Tansu, is_asked_for as tansu_is_asked_for};
 use crate::broker::{self, Broker, program};
 use crate::trial;
 
@@ -62,6 +64,12 @@ impl Kafka {
 
     fn tell(&self, order: &str) {
         assert_eq!(cluster::tell(&self.socket, order).as_deref(), Some("done"), "{order}");
+    }
+
+    /// As the program takes it.
+    pub(crate) fn url(&self) -> String {
+        self.tell(&format!("create {} {PARTITIONS}", crate::serve::TOPIC));
+        format!("kafka://{}", self.address)
     }
 
     fn config(&self) -> KafkaConfig {

@@ -12,6 +12,7 @@ mod mqtt;
 mod nats;
 mod rabbitmq;
 mod redis;
+mod serve;
 mod tls;
 
 use std::future::Future;
@@ -24,6 +25,7 @@ use sendoff::testkit::{SinkHarness, sink_suite};
 
 fn main() -> ExitCode {
     kafka::run_if_asked();
+    serve::run_if_asked();
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(4);
     let mut trials = Vec::new();
@@ -48,6 +50,9 @@ fn main() -> ExitCode {
         "mqtt_5_qos_2" => || mqtt::Mqtt::start(mqtt::FIVE_QOS_TWO),
         "mqtt_3" => || mqtt::Mqtt::start(mqtt::THREE));
     sink!(kafka, "kafka" => kafka::Kafka::start);
+    if kafka::tansu_is_asked_for() {
+        suite(&mut trials, "tansu", false, kafka::Tansu::start);
+    }
     sink!(aws,
         "sqs" => || aws::Aws::start(aws::SQS),
         "sqs_fifo" => || aws::Aws::start(aws::SQS_FIFO),

@@ -99,6 +99,11 @@ impl Mqtt {
         *held = Some(listener);
     }
 
+    /// As the program takes it.
+    pub(crate) fn url(&self) -> String {
+        format!("mqtt://{}", self.address())
+    }
+
     fn config(&self) -> MqttConfig {
         self.config_at(self.address())
     }

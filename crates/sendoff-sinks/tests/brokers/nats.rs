@@ -63,6 +63,11 @@ impl Nats {
         self.broker.until(|| Plain::connect(self.port).is_some()).await
     }
 
+    /// As the program takes it.
+    pub(crate) fn url(&self) -> String {
+        format!("nats://{}/{STREAM}?create={}", self.address(), crate::serve::TOPIC)
+    }
+
     fn config(&self) -> NatsConfig {
         self.config_at(self.address())
     }

@@ -69,6 +69,11 @@ impl RabbitMq {
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
+    /// As the program takes it.
+    pub(crate) fn url(&self) -> String {
+        format!("amqp://guest:guest@{}/%2f?exchange={}", self.address(), self.name)
+    }
+
     fn config(&self) -> RabbitMqConfig {
         self.config_at(self.address())
     }

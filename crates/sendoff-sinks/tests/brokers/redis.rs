@@ -71,6 +71,11 @@ impl Redis {
         if output.status.success() { Ok(text) } else { Err(text) }
     }
 
+    /// As the program takes it.
+    pub(crate) fn url(&self) -> String {
+        format!("redis://{}/0", self.address())
+    }
+
     fn config(&self) -> RedisConfig {
         self.config_at(self.address())
     }
