@@ -11,6 +11,7 @@ mod output;
 mod place;
 mod retention;
 mod run;
+mod shape;
 mod site;
 mod wire;
 
@@ -67,5 +68,6 @@ async fn run_command(command: Command) -> Result<Answer> {
         Command::Config(args) => commands::config::run(&args).await,
         Command::Completions(args) => commands::man::completions(&args),
         Command::Man(args) => commands::man::run(&args),
+        Command::Schemas(args) => commands::schemas::run(&args),
     }
 }

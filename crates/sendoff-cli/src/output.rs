@@ -92,7 +92,7 @@ pub(crate) fn short(text: &str, most: usize) -> String {
 }
 
 /// So much of an error fits a line.
-const ERROR_SHOWN: usize = 60;
+pub(crate) const ERROR_SHOWN: usize = 60;
 
 /// What went wrong, as far as a line has room for it.
 pub(crate) fn failure(failure: Option<&Failure>) -> String {

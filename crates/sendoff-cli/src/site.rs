@@ -1,5 +1,6 @@
 //! A database that an outbox is in, whichever it is: opened by its URL.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
@@ -7,7 +8,7 @@ use sendoff::outbox::{Inspect, Store};
 use sendoff::stores::mysql::{MysqlDatabase, MysqlOutbox};
 use sendoff::stores::postgres::{Listening, Pooler, PostgresDatabase, PostgresOutbox};
 use sendoff::stores::sqlite::{SqliteDatabase, SqliteOutbox};
-use sendoff::stores::{Migration, Names, SqlOutbox};
+use sendoff::stores::{Migration, Names, SchemaState, SqlOutbox};
 use sendoff::{EventId, NewEvent, Outbox};
 use sendoff_relay::Bell;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
@@ -16,7 +17,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, Executor as _, MySqlPool, PgPool, SqlitePool};
 
 use crate::args::StoreArgs;
-use crate::exit::refuse;
+use crate::exit::{Refused, refuse};
 use crate::place::Place;
 
 /// How long a writer of SQLite waits for its turn.
@@ -53,12 +54,12 @@ impl Site {
     pub(crate) async fn connect(url: &str, names: &str, connections: u32) -> Result<Self> {
         let host = match scheme(url)? {
             Scheme::Postgres => {
-                let options: PgConnectOptions = url.parse().context("PostgreSQL")?;
+                let options: PgConnectOptions = options(url, "PostgreSQL")?;
                 knock(&options).await.context("PostgreSQL")?;
                 Host::Postgres(PgPoolOptions::new().max_connections(connections).connect_lazy_with(options))
             }
             Scheme::Mysql => {
-                let options: MySqlConnectOptions = url.parse().context("MariaDB/MySQL")?;
+                let options: MySqlConnectOptions = options(url, "MariaDB/MySQL")?;
                 knock(&options).await.context("MariaDB/MySQL")?;
                 let pool = MySqlPoolOptions::new().max_connections(connections);
                 let pool = pool.after_connect(|connection, _| {
@@ -67,7 +68,7 @@ impl Site {
                 Host::Mysql(pool.connect_lazy_with(options))
             }
             Scheme::Sqlite => {
-                let options: SqliteConnectOptions = url.parse().context("SQLite")?;
+                let options: SqliteConnectOptions = options(url, "SQLite")?;
                 let options = options
                     .create_if_missing(true)
                     .journal_mode(SqliteJournalMode::Wal)
@@ -142,6 +143,23 @@ impl Site {
             }
             Host::Sqlite(_) => Migration::named(SqliteDatabase::connect(&self.url).await?, names).script()?,
             Host::Mysql(_) => Migration::named(MysqlDatabase::connect(&self.url).await?, names).script()?,
+        })
+    }
+
+    /// How its tables stand to this program.
+    pub(crate) async fn schema_state(&self) -> Result<SchemaState> {
+        let names = self.names()?;
+        Ok(match &self.host {
+            Host::Postgres(pool) => {
+                let database = PostgresDatabase::from_pool(pool.clone(), Pooler::None).await?;
+                Migration::named(database, names).state().await?
+            }
+            Host::Sqlite(pool) => {
+                Migration::named(SqliteDatabase::from_pool(pool.clone()).await?, names).state().await?
+            }
+            Host::Mysql(pool) => {
+                Migration::named(MysqlDatabase::from_pool(pool.clone()).await?, names).state().await?
+            }
         })
     }
 
@@ -257,10 +275,15 @@ impl Place {
 
 /// A file that is there: a mistyped path would be a new, empty database.
 fn present_file(url: &str) -> Result<SqliteConnectOptions> {
-    let options: SqliteConnectOptions = url.parse().context("SQLite")?;
+    let options: SqliteConnectOptions = options(url, "SQLite")?;
     let file = options.get_filename();
     ensure!(file.exists(), "SQLite, {}: there is no such file; `sendoff migrate` makes it", file.display());
     Ok(options)
+}
+
+/// What a URL says. One that cannot be read is not shown: it may have a password in it.
+fn options<O: FromStr<Err = sqlx::Error>>(url: &str, what: &str) -> Result<O> {
+    Ok(url.parse().map_err(|error| Refused(format!("{what}: its URL cannot be read: {error}")))?)
 }
 
 /// Whether anybody is there: a pool would try for half a minute before it says so.

@@ -2,6 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[allow(dead_code)]
+#[path = "commands/program.rs"]
+mod program;
+#[path = "commands/schema.rs"]
+mod schema;
+
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -165,12 +171,11 @@ fn sinks_and_stores_that_are_none_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", directory.path().join("x.db").display());
     let refused = |arguments: &[&str], code: i32, words: &str| {
-        let output = sendoff(arguments).output().unwrap();
-        let errors = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{errors}");
-        assert!(errors.contains(words), "{errors}");
+        let done = program::run(arguments);
+        assert_eq!(done.code, code, "{}", done.errors);
+        assert!(done.errors.contains(words), "{}", done.errors);
     };
-    refused(&["run", "--store", &store, "--sink", "ftp://u:secret@x"], 2, "\"ftp\" is no sink");
+    refused(&["run", "--store", &store, "--sink", "ftp://u:s3cret@x"], 2, "\"ftp\" is no sink");
     refused(&["run", "--store", &store, "--sink", "file:"], 2, "needs a path");
     refused(&["run", "--store", &store, "--sink", "stdout:"], 3, "migrate");
     refused(&["run", "--store", &store, "--sink", "null:", "--lease", "0"], 2, "at least 1");

@@ -26,6 +26,8 @@ pub(crate) struct Breaker {
     state: State,
     /// How long the next opening lasts.
     pause: Duration,
+    /// What the sink said when it went down, until it has delivered an event again: it may be reached and still take nothing.
+    error: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,11 +54,16 @@ pub(crate) enum Permit {
 
 impl Breaker {
     pub(crate) fn new(config: BreakerConfig) -> Self {
-        Self { config, state: State::Closed, pause: config.probe }
+        Self { config, state: State::Closed, pause: config.probe, error: None }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
         self.state == State::Closed
+    }
+
+    /// What the sink said when it went down; none: it has delivered since.
+    pub(crate) fn error(&self) -> Option<&str> {
+        self.error.as_deref()
     }
 
     pub(crate) fn permit(&mut self, now: Instant) -> Permit {
@@ -83,13 +90,15 @@ impl Breaker {
     /// An event was delivered.
     pub(crate) fn delivered(&mut self) {
         self.pause = self.config.probe;
+        self.error = None;
     }
 
     /// The sink said that it is down. True: that is news.
-    pub(crate) fn went_down(&mut self, now: Instant) -> bool {
+    pub(crate) fn went_down(&mut self, error: &str, now: Instant) -> bool {
         // What was sent before it opened comes back later, and tells nothing new.
         let is_news = self.state == State::Closed;
         if is_news {
+            self.error = Some(error.to_owned());
             self.open(now);
         }
         is_news
@@ -111,8 +120,10 @@ mod tests {
         let config = BreakerConfig::default();
         let mut breaker = Breaker::new(config);
         assert_eq!(breaker.permit(start), Permit::Send);
-        assert!(breaker.went_down(start));
-        assert!(!breaker.went_down(start), "the rest of a batch is no news");
+        assert_eq!(breaker.error(), None);
+        assert!(breaker.went_down("gone", start));
+        assert_eq!(breaker.error(), Some("gone"));
+        assert!(!breaker.went_down("gone", start), "the rest of a batch is no news");
         assert_eq!(breaker.permit(start), Permit::Wait(start + config.probe));
         let later = start + config.probe;
         assert_eq!(breaker.permit(later), Permit::Probe);
@@ -122,13 +133,14 @@ mod tests {
         let last = later + config.probe * 2;
         assert_eq!(breaker.permit(last), Permit::Probe);
         breaker.probed(true, last);
-        assert_eq!(breaker.permit(last), Permit::Send);
+        assert_eq!((breaker.permit(last), breaker.error()), (Permit::Send, Some("gone")));
         // It was reached, but took nothing: the pause goes on growing.
-        assert!(breaker.went_down(last));
+        assert!(breaker.went_down("gone", last));
         assert_eq!(breaker.permit(last), Permit::Wait(last + config.probe * 4));
         breaker.probed(true, last);
         breaker.delivered();
-        assert!(breaker.went_down(last));
+        assert_eq!(breaker.error(), None);
+        assert!(breaker.went_down("gone", last));
         assert_eq!(breaker.permit(last), Permit::Wait(last + config.probe));
     }
 
@@ -136,7 +148,7 @@ mod tests {
     async fn the_pause_is_bounded() {
         let mut now = Instant::now();
         let mut breaker = Breaker::new(BreakerConfig::default());
-        breaker.went_down(now);
+        breaker.went_down("gone", now);
         for _ in 0..50 {
             if let Permit::Wait(until) = breaker.permit(now) {
                 assert!(until - now <= BreakerConfig::default().probe_max);

@@ -1,5 +1,6 @@
 //! The first stage: claims events while there is room for them, and the sink is there.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sendoff::outbox::Claimed;
@@ -27,7 +28,13 @@ pub(crate) async fn run(stages: &Loop, claims: mpsc::Sender<Vec<Claimed>>) {
             rate.give_back(limit - count);
         }
         match claimed {
-            Ok(events) if events.is_empty() => look_out(stages, &mut poll).await,
+            Ok(events) if events.is_empty() => {
+                if stages.worker.in_flight() == 0 {
+                    // Whatever it was down for is gone.
+                    note_sink(stages, None).await;
+                }
+                look_out(stages, &mut poll).await;
+            }
             Ok(events) => {
                 pause = Pause::default();
                 poll.wake(now);
@@ -59,10 +66,21 @@ async fn permitted(stages: &Loop) -> bool {
         if target.mode.wait_for(|mode| mode != Mode::Pause).await == Mode::Stop {
             return false;
         }
-        let permit = target.breaker().permit(Instant::now());
+        let (permit, error) = {
+            let mut breaker = target.breaker();
+            (breaker.permit(Instant::now()), breaker.error().map(str::to_owned))
+        };
         match permit {
-            Permit::Send => return true,
-            Permit::Wait(until) => or_stop(stages, tokio::time::sleep_until(until)).await,
+            Permit::Send => {
+                if error.is_none() {
+                    note_sink(stages, None).await;
+                }
+                return true;
+            }
+            Permit::Wait(until) => {
+                note_sink(stages, error.as_deref()).await;
+                or_stop(stages, tokio::time::sleep_until(until)).await;
+            }
             Permit::Probe => {
                 let timeout = target.config.publish_timeout;
                 let checked = tokio::time::timeout(timeout, target.sink.check()).await;
@@ -74,6 +92,21 @@ async fn permitted(stages: &Loop) -> bool {
             }
         }
     }
+}
+
+/// Lets people know that the sink went down, or that it is back: who looks into the outbox sees no breaker.
+async fn note_sink(stages: &Loop, error: Option<&str>) {
+    if stages.noted_down.load(Ordering::Relaxed) == error.is_some() {
+        return;
+    }
+    or_stop(stages, async {
+        match stages.worker.note_sink(error).await {
+            Ok(()) => stages.noted_down.store(error.is_some(), Ordering::Relaxed),
+            // Tried again with the next turn.
+            Err(error) => tracing::debug!(%error, "the state of the sink could not be noted"),
+        }
+    })
+    .await;
 }
 
 /// Whether to claim now rather than after something is settled.

@@ -129,7 +129,7 @@ fn note_health(stages: &Loop, deliveries: &[Delivery]) {
         breaker.delivered();
     }
     if let Some(error) = down
-        && breaker.went_down(Instant::now())
+        && breaker.went_down(error, Instant::now())
     {
         target.counters.down.add(1);
         tracing::warn!(target_name = target.config.target, error, "the sink is down; its events wait");

@@ -3,6 +3,7 @@
 //! claim → parcels → publish → outcomes → settle: a stage each, joined by bounded channels, so that the next events are read and the last ones settled
 //! while these are published.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use sendoff::outbox::{Claimed, Outcome, Receipt, Store, Worker};
@@ -87,6 +88,8 @@ pub(crate) struct Loop {
     pub(crate) unsettled: Counter,
     /// How long an event takes to publish, lately; 0: not known.
     pub(crate) nanos_per_event: Counter,
+    /// It is written down that the sink is down.
+    pub(crate) noted_down: AtomicBool,
 }
 
 /// What was decided about an event, with the payload bytes that are no longer held for it.
@@ -109,6 +112,7 @@ pub(crate) async fn run(target: Arc<Target>, store: Arc<dyn Store>) -> Result<()
         settled: Notify::new(),
         unsettled: Counter::default(),
         nanos_per_event: Counter::default(),
+        noted_down: AtomicBool::new(false),
     });
     stages.target.add(&stages);
     // One claim waits while one is packed; outcomes may pile up only as far as the window.

@@ -201,7 +201,7 @@ impl Nats {
             }
             Err(error) => {
                 return Err(format!(
-                    "there is no stream `{name}` to be had ({error}): create it, or have it created"
+                    "there is no stream `{name}` to be had ({error}): create it, or have it created (in a URL: ?create=SUBJECT,SUBJECT)"
                 ));
             }
         };

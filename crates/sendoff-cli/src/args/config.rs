@@ -24,6 +24,9 @@ pub(crate) enum ConfigCommand {
         /// Ask every server that it names
         #[arg(long)]
         connect: bool,
+        /// Print what was checked as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Print a JSON schema, for editors
     Schema,

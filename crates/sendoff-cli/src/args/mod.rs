@@ -30,11 +30,10 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str =
-    "Exit codes: 0 done; 1 the answer is no (no such event, a guarantee broken); 2 wrong arguments;
-  3 something could not be reached or failed; 4 the outbox's tables are missing or of another version
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 the answer is no; 2 wrong arguments; 3 something could not be
+  reached or failed; 4 the outbox's tables are missing or of another version
 
-First steps: sendoff demo; then sendoff migrate, enqueue and run, each with --store URL or SENDOFF_STORE";
+First steps: sendoff demo; then sendoff config init, migrate and run";
 
 /// Which outbox.
 #[derive(Debug, Clone, Args)]
@@ -101,7 +100,7 @@ pub(crate) enum Command {
     Workers(WorkersArgs),
     /// The keys that wait, for a retry or for an operator
     Parked(ParkedArgs),
-    /// Look for what is wrong with the database and the outbox, and say how to mend it
+    /// Look for what is wrong with the database or the outbox, and how to mend it
     ///
     /// It changes nothing. What it finds is a problem, a warning or a note; the exit code is 1 if there is a problem or a warning. docs/runbook.md has a section for every
     /// finding's code.
@@ -135,9 +134,9 @@ pub(crate) enum Command {
   sendoff purge published --older-than 7d
   sendoff purge dead --older-than 90d --target billing")]
     Purge(PurgeArgs),
-    /// Watch it work: producers commit and roll back, workers deliver, one is killed and one is frozen
+    /// Watch it work, with workers killed and frozen, and see that nothing is lost
     ///
-    /// Without --store it uses SQLite in a temporary file and needs no server. It ends with a verdict: lost, duplicated, out of order, delivered
+    /// Producers commit and roll back, workers deliver, one is killed and one is frozen. Without --store it uses SQLite in a temporary file and needs no server. It ends with a verdict: lost, duplicated, out of order, delivered
     /// though rolled back. The exit code is 1 if a guarantee did not hold.
     #[command(after_help = "Examples:
   sendoff demo
@@ -147,9 +146,9 @@ pub(crate) enum Command {
     /// One worker process of the demo.
     #[command(hide = true)]
     DemoWorker(DemoWorkerArgs),
-    /// Measure a server: rates and latencies, beside the bare statements in the same run
+    /// Measure a server: rates and latencies, beside its bare statements
     ///
-    /// It works in tables of its own, which it removes, and checks what it delivered.
+    /// Both in the same run. It works in tables of its own, which it removes, and checks what it delivered.
     #[command(after_help = "Examples:
   sendoff bench drain --store postgres://localhost/shop
   sendoff bench latency --store postgres://localhost/shop --json
@@ -173,6 +172,10 @@ pub(crate) enum Command {
     #[command(after_help = "Example:
   sendoff man /usr/local/share/man/man1")]
     Man(ManArgs),
+    /// Write the JSON schemas of what --json prints to a directory
+    #[command(after_help = "Example:
+  sendoff schemas /usr/local/share/sendoff/schemas")]
+    Schemas(SchemasArgs),
 }
 
 /// `sendoff completions`
@@ -191,6 +194,14 @@ pub(crate) struct ManArgs {
     pub(crate) directory: Option<std::path::PathBuf>,
 }
 
+/// `sendoff schemas`
+#[derive(Debug, Args)]
+pub(crate) struct SchemasArgs {
+    /// Where to
+    #[arg(value_name = "DIRECTORY")]
+    pub(crate) directory: std::path::PathBuf,
+}
+
 /// The command line as it is described to shells and manuals.
 pub(crate) fn described() -> clap::Command {
     Arguments::command()
@@ -207,7 +218,11 @@ mod tests {
 
     #[test]
     fn help_fits_a_screen() {
-        let help = described().term_width(100).render_help().to_string();
-        assert!(help.lines().count() <= 40, "{} lines\n{help}", help.lines().count());
+        for width in [80, 100] {
+            let help = described().term_width(width).render_help().to_string();
+            assert!(help.lines().count() <= 40, "{} lines\n{help}", help.lines().count());
+            let longest = help.lines().map(|line| line.chars().count()).max();
+            assert!(longest <= Some(width), "{longest:?}\n{help}");
+        }
     }
 }

@@ -125,6 +125,9 @@ pub(crate) struct PauseArgs {
     /// Which target
     #[arg(value_name = "TARGET")]
     pub(crate) target: String,
+    /// Print how it stands as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// What is purged.

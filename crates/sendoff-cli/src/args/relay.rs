@@ -65,4 +65,7 @@ pub(crate) struct MigrateArgs {
     /// Only say whether there is anything to do: exit code 4 if there is
     #[arg(long)]
     pub(crate) check: bool,
+    /// Print how the tables stand as JSON
+    #[arg(long, conflicts_with = "print")]
+    pub(crate) json: bool,
 }

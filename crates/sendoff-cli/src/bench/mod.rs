@@ -19,7 +19,8 @@ use sqlx::PgPool;
 use tokio::task::JoinSet;
 
 use self::load::{Checked, Load};
-use self::report::{Report, median};
+pub(crate) use self::report::Report;
+use self::report::median;
 use crate::args::{BenchArgs, Measure};
 use crate::site::{Host, Site};
 use crate::wire;

@@ -1,9 +1,10 @@
 //! The figures of a measurement, under the names that programs know.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What was measured. What a measurement does not have is null.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct Report {
     pub(crate) measure: &'static str,
     pub(crate) events: u64,

@@ -1,12 +1,21 @@
 //! `sendoff discard`: dead events are deleted for good.
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use sendoff::outbox::{Discard, Selection};
+use serde::Serialize;
 
 use super::selection::{PAGE, Wanted};
 use crate::args::DiscardArgs;
 use crate::exit::{Answer, refuse};
 use crate::output::{print, print_json};
+
+/// What was done, or would be.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DiscardShape {
+    dry_run: bool,
+    discarded: u64,
+}
 
 /// Does it, a page at a time.
 pub(crate) async fn run(args: &DiscardArgs) -> Result<Answer> {
@@ -38,7 +47,7 @@ pub(crate) async fn run(args: &DiscardArgs) -> Result<Answer> {
         }
     }
     if args.bulk.json {
-        print_json(&serde_json::json!({ "dry_run": args.bulk.dry_run, "discarded": discarded }))?;
+        print_json(&DiscardShape { dry_run: args.bulk.dry_run, discarded })?;
     } else {
         let would = if args.bulk.dry_run { "would be" } else { "are" };
         print(&format!("{discarded} dead events {would} deleted\n"))?;

@@ -5,14 +5,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
+use schemars::JsonSchema;
 use sendoff::claim::Timestamp;
 use sendoff::{Limits, NewEvent, Outbox};
+use serde::Serialize;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 
 use super::lines;
 use crate::args::EnqueueArgs;
 use crate::exit::{Answer, Refused, refuse};
 use crate::output::{print, print_json};
+use crate::shape::Id;
 use crate::site::Site;
 
 /// No line is longer: the largest payload in base64, headers, and room.
@@ -23,6 +26,21 @@ const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Off a terminal, progress is a line so often.
 const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// What was written: one event, or lines.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Written {
+    One {
+        id: Id,
+    },
+    Lines {
+        /// So many events, the skipped lines and the empty ones left out.
+        written: u64,
+        /// So many lines were read.
+        lines: u64,
+    },
+}
 
 /// Writes what it is given.
 pub(crate) async fn run(args: &EnqueueArgs) -> Result<Answer> {
@@ -36,7 +54,7 @@ pub(crate) async fn run(args: &EnqueueArgs) -> Result<Answer> {
     let ids = site.write(&site.outbox()?, vec![single(args)?], true).await?;
     let id = ids.first().context("an id")?;
     if args.json {
-        print_json(&serde_json::json!({ "id": id.to_string() }))?;
+        print_json(&Written::One { id: Id::of(id) })?;
     } else {
         print(&format!("{id}\n"))?;
     }
@@ -104,7 +122,7 @@ impl Lines<'_> {
         self.progress.end();
         let written = self.progress.written;
         if self.args.json {
-            return print_json(&serde_json::json!({ "written": written, "lines": number }));
+            return print_json(&Written::Lines { written, lines: number });
         }
         print(&format!("{written} events are written\n"))
     }

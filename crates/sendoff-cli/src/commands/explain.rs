@@ -1,26 +1,125 @@
 //! `sendoff explain`: why an event has not been delivered, in a sentence and in facts.
 
 use anyhow::Result;
-use sendoff::outbox::{COUNT_MAX, Explanation, Failure};
+use schemars::JsonSchema;
+use sendoff::outbox::{COUNT_MAX, Explanation, Failure, Lane, WorkerId};
 use sendoff::{Attempts, EventId};
+use serde::Serialize;
 
 use crate::args::EventArgs;
 use crate::exit::Answer;
 use crate::output::{moment, print, print_json, visible};
+use crate::shape::{FailureShape, Id, Moment};
+
+/// Why an event has not been delivered: in a word, in a sentence, and the facts behind it. What the case does not have is null.
+#[derive(Default, Serialize, JsonSchema)]
+pub(super) struct Explained {
+    event_id: Option<Id>,
+    #[schemars(extend("enum" = WHY))]
+    why: &'static str,
+    sentence: String,
+    /// What can be done about it.
+    advice: Option<String>,
+    /// It was delivered then, or is to be.
+    at: Option<Moment>,
+    /// It is dead, its worker is lost or its sink is down since then.
+    since: Option<Moment>,
+    /// It is tried again then; or its lane is leased until then.
+    until: Option<Moment>,
+    /// The event of its key that goes first, and its position.
+    behind: Option<Id>,
+    position: Option<i64>,
+    lane: Option<u16>,
+    /// Who has its lane, or had it, and by which name.
+    worker: Option<Id>,
+    name: Option<String>,
+    /// So many events of its lane go first.
+    before: Option<u64>,
+    /// How often the sink refused it, and how often its worker died with it in hand.
+    failures: Option<u32>,
+    crashes: Option<u32>,
+    /// What went wrong with it.
+    failure: Option<FailureShape>,
+    /// What the sink said that is down.
+    sink_error: Option<String>,
+}
+
+/// The cases.
+const WHY: [&str; 12] = [
+    "no_such_event",
+    "published",
+    "dead",
+    "not_due",
+    "parked",
+    "behind",
+    "target_paused",
+    "no_worker",
+    "unleased",
+    "leased",
+    "sink_down",
+    "abandoned",
+];
+
+impl Explained {
+    fn of(id: EventId, explanation: &Explanation) -> Self {
+        let (sentence, advice) = sentence(id, explanation);
+        let known = Self { event_id: Some(Id::of(id)), sentence, advice, ..Self::facts(explanation) };
+        match explanation {
+            Explanation::Dead { attempts, .. } | Explanation::Parked { attempts, .. } => {
+                Self { failures: Some(attempts.failures), crashes: Some(attempts.crashes), ..known }
+            }
+            _ => known,
+        }
+    }
+
+    fn facts(explanation: &Explanation) -> Self {
+        let why = |why| Self { why, ..Self::default() };
+        match explanation {
+            Explanation::NoSuchEvent => why("no_such_event"),
+            Explanation::Published { at } => Self { at: Some(Moment(*at)), ..why("published") },
+            Explanation::Dead { since, failure, .. } => {
+                Self { since: Some(Moment(*since)), failure: Some(FailureShape::of(failure)), ..why("dead") }
+            }
+            Explanation::NotDue { at } => Self { at: Some(Moment(*at)), ..why("not_due") },
+            Explanation::Parked { until, failure, .. } => Self {
+                until: until.map(Moment),
+                failure: failure.as_ref().map(FailureShape::of),
+                ..why("parked")
+            },
+            Explanation::Behind { event, position } => {
+                Self { behind: Some(Id::of(event)), position: Some(*position), ..why("behind") }
+            }
+            Explanation::TargetPaused => why("target_paused"),
+            Explanation::NoWorker => why("no_worker"),
+            Explanation::Unleased { lane } => Self { lane: Some(*lane), ..why("unleased") },
+            Explanation::Leased { lane, worker, name, until, before } => Self {
+                until: Some(Moment(*until)),
+                before: Some(*before),
+                ..Self::owned(*lane, *worker, Some(name), "leased")
+            },
+            Explanation::SinkDown { lane, worker, name, down } => Self {
+                since: Some(Moment(down.since)),
+                sink_error: Some(down.error.clone()),
+                ..Self::owned(*lane, *worker, Some(name), "sink_down")
+            },
+            Explanation::Abandoned { lane, worker, since } => {
+                Self { since: Some(Moment(*since)), ..Self::owned(*lane, *worker, None, "abandoned") }
+            }
+        }
+    }
+
+    fn owned(lane: Lane, worker: WorkerId, name: Option<&String>, why: &'static str) -> Self {
+        Self { lane: Some(lane), worker: Some(Id::of(worker)), name: name.cloned(), why, ..Self::default() }
+    }
+}
 
 /// Explains it.
 pub(crate) async fn run(args: &EventArgs) -> Result<Answer> {
     let explanation = super::open(&args.store).await?.explain(args.event).await?;
-    let (sentence, advice) = sentence(args.event, &explanation);
     if args.json {
-        let mut json = serde_json::to_value(&explanation)?;
-        if let Some(object) = json.as_object_mut() {
-            object.insert("event_id".to_owned(), args.event.to_string().into());
-            object.insert("sentence".to_owned(), sentence.into());
-            object.insert("advice".to_owned(), advice.into());
-        }
-        print_json(&json)?;
+        print_json(&Explained::of(args.event, &explanation))?;
     } else {
+        let (sentence, advice) = sentence(args.event, &explanation);
         print(&format!("{}\n", visible(&sentence)))?;
         if let Some(advice) = advice {
             print(&format!("{}\n", visible(&advice)))?;
@@ -93,6 +192,17 @@ fn sentence(id: EventId, explanation: &Explanation) -> (String, Option<String>) 
             let until = moment(*until);
             (format!("Worker {worker} ({name}) has its lane, {lane}, until {until}: {first}."), None)
         }
+        Explanation::SinkDown { worker, name, down, .. } => (
+            format!(
+                "Its sink is down since {}, says worker {worker} ({name}): {}. It is delivered when the sink is back; no attempt is spent meanwhile.",
+                moment(down.since),
+                down.error.trim_end_matches('.')
+            ),
+            Some(
+                "`sendoff config check FILE --connect` asks every server that a configuration names"
+                    .to_owned(),
+            ),
+        ),
         Explanation::Abandoned { lane, worker, since } => (
             format!(
                 "Worker {worker} had its lane, {lane}, and was lost: its lease ended at {}. The next worker takes it over.",
@@ -122,7 +232,7 @@ fn reason(failure: &Failure) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use sendoff::outbox::{Cause, WorkerId};
+    use sendoff::outbox::{Cause, SinkDown};
 
     use super::*;
 
@@ -137,6 +247,7 @@ mod tests {
 
     fn all_say(cases: impl IntoIterator<Item = (Explanation, String, &'static str)>) {
         for (explanation, expected, advice) in cases {
+            assert!(WHY.contains(&Explained::facts(&explanation).why), "{explanation:?}");
             let (sentence, said_advice) = said(&explanation);
             assert_eq!(sentence, expected);
             assert!(
@@ -225,6 +336,18 @@ mod tests {
                     "Worker {worker} (a) has its lane, 7, until {WHEN}: 100000 or more events of the lane go first."
                 ),
                 "",
+            ),
+            (
+                Explanation::SinkDown {
+                    lane: 7,
+                    worker,
+                    name: "a".to_owned(),
+                    down: SinkDown { since: AT, error: "refused.".to_owned() },
+                },
+                format!(
+                    "Its sink is down since {WHEN}, says worker {worker} (a): refused. It is delivered when the sink is back; no attempt is spent meanwhile."
+                ),
+                "--connect",
             ),
             (
                 Explanation::Abandoned { lane: 7, worker, since: AT },

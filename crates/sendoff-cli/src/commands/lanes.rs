@@ -1,16 +1,62 @@
 //! `sendoff lanes`: who has which.
 
 use anyhow::Result;
+use schemars::JsonSchema;
+use sendoff::outbox::LaneInfo;
+use serde::Serialize;
 
 use crate::args::LanesArgs;
 use crate::exit::Answer;
 use crate::output::{Table, moment, print, print_json};
+use crate::shape::{Id, Moment};
+
+/// The lanes of a target.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Lanes<'l> {
+    target: &'l str,
+    lanes: Vec<LaneShape<'l>>,
+}
+
+/// A lane and its owner.
+#[derive(Serialize, JsonSchema)]
+struct LaneShape<'l> {
+    lane: u16,
+    /// The worker that has it.
+    owner: Option<Id>,
+    /// By which name.
+    name: Option<&'l str>,
+    lease_until: Option<Moment>,
+    /// Whether that has passed.
+    expired: bool,
+    /// How often it was leased.
+    epoch: i64,
+    /// Nothing is at or below this position.
+    floor: i64,
+    /// Owners lost in a row.
+    crashes: u32,
+}
+
+impl<'l> LaneShape<'l> {
+    fn of(lane: &'l LaneInfo) -> Self {
+        Self {
+            lane: lane.lane,
+            owner: lane.owner.map(Id::of),
+            name: lane.name.as_deref(),
+            lease_until: lane.lease_until.map(Moment),
+            expired: lane.expired,
+            epoch: lane.epoch,
+            floor: lane.floor,
+            crashes: lane.crashes,
+        }
+    }
+}
 
 /// Shows them.
 pub(crate) async fn run(args: &LanesArgs) -> Result<Answer> {
     let lanes = super::open(&args.store).await?.lanes(&args.target).await?;
     if args.json {
-        print_json(&serde_json::json!({ "target": args.target, "lanes": lanes }))?;
+        let lanes = lanes.iter().map(LaneShape::of).collect();
+        print_json(&Lanes { target: &args.target, lanes })?;
         return Ok(Answer::Yes);
     }
     if lanes.is_empty() {

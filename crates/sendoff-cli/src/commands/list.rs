@@ -1,6 +1,7 @@
 //! `sendoff list`: the events of a state.
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use sendoff::outbox::ListQuery;
 use serde::Serialize;
 
@@ -9,8 +10,9 @@ use crate::args::ListArgs;
 use crate::exit::Answer;
 use crate::output::{Table, failure, moment, print_json};
 
-#[derive(Serialize)]
-struct Page<'l> {
+/// A page of events.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Page<'l> {
     events: Vec<EventJson<'l>>,
     /// What `--after` is given for the next page; null: this was the last.
     next_after: Option<i64>,

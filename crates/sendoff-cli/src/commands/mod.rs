@@ -14,6 +14,7 @@ pub(crate) mod parked;
 pub(crate) mod pause;
 pub(crate) mod purge;
 pub(crate) mod redrive;
+pub(crate) mod schemas;
 mod selection;
 pub(crate) mod show;
 pub(crate) mod status;

@@ -1,17 +1,30 @@
 //! `sendoff pause` and `sendoff resume`.
 
 use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::args::PauseArgs;
 use crate::exit::Answer;
-use crate::output::print;
+use crate::output::{print, print_json};
+
+/// How a target stands now.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PauseShape<'t> {
+    target: &'t str,
+    paused: bool,
+}
 
 /// Stops a target, or lets it go on. Workers notice with their next renewal.
 pub(crate) async fn run(args: &PauseArgs, paused: bool) -> Result<Answer> {
     let inspect = super::open(&args.store).await?;
     inspect.set_paused(&args.target, paused, &super::operator()).await?;
-    let what = if paused { "is paused: `sendoff resume` lets it go on" } else { "goes on" };
-    print(&format!("target {:?} {what}\n", args.target))?;
+    if args.json {
+        print_json(&PauseShape { target: &args.target, paused })?;
+    } else {
+        let what = if paused { "is paused: `sendoff resume` lets it go on" } else { "goes on" };
+        print(&format!("target {:?} {what}\n", args.target))?;
+    }
     let is_known = inspect
         .counts()
         .await?

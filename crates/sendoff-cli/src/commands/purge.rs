@@ -1,11 +1,19 @@
 //! `sendoff purge`: deletes what is old, a batch at a time.
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use sendoff::outbox::Purge;
+use serde::Serialize;
 
 use crate::args::{PurgeArgs, PurgeWhat};
 use crate::exit::Answer;
 use crate::output::{print, print_json};
+
+/// How many were deleted.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PurgeShape {
+    purged: u64,
+}
 
 /// Until nothing that old is left.
 pub(crate) async fn run(args: &PurgeArgs) -> Result<Answer> {
@@ -24,7 +32,7 @@ pub(crate) async fn run(args: &PurgeArgs) -> Result<Answer> {
         }
     }
     if args.json {
-        print_json(&serde_json::json!({ "purged": purged }))?;
+        print_json(&PurgeShape { purged })?;
     } else {
         print(&format!("{purged} events are deleted\n"))?;
     }

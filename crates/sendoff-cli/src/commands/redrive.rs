@@ -3,13 +3,25 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use sendoff::outbox::{Inspect, Redrive, Redriven, Selection};
+use serde::Serialize;
 use tokio::time::Instant;
 
 use super::selection::{PAGE, Wanted};
 use crate::args::RedriveArgs;
 use crate::exit::Answer;
 use crate::output::{print, print_json};
+
+/// What was done, or would be.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct RedriveShape {
+    dry_run: bool,
+    /// So many came back from the dead.
+    dead: u64,
+    /// So many that waited are due now.
+    parked: u64,
+}
 
 /// Does it, a page at a time, no faster than it is told to.
 pub(crate) async fn run(args: &RedriveArgs) -> Result<Answer> {
@@ -26,7 +38,7 @@ pub(crate) async fn run(args: &RedriveArgs) -> Result<Answer> {
     }
     let Redriven { dead, parked } = job.done;
     if args.bulk.json {
-        print_json(&serde_json::json!({ "dry_run": args.bulk.dry_run, "dead": dead, "parked": parked }))?;
+        print_json(&RedriveShape { dry_run: args.bulk.dry_run, dead, parked })?;
     } else {
         let would = if args.bulk.dry_run { "would be" } else { "are" };
         print(&format!("{dead} dead and {parked} parked events {would} tried again\n"))?;

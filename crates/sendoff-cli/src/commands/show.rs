@@ -3,39 +3,69 @@
 use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
 use sendoff::Headers;
 use sendoff::claim::Timestamp;
-use sendoff::outbox::{Failure, Listed};
+use sendoff::outbox::Listed;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::args::EventArgs;
 use crate::exit::Answer;
 use crate::output::{moment, print, print_json, visible};
+use crate::shape::{FailureShape, Id, Moment, reasons, states};
 
-/// An event, for programs. Times are RFC 3339.
-#[derive(Serialize)]
+/// An event, or that there is none.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Shown<'l> {
+    Event(Box<EventJson<'l>>),
+    Absent(Absent),
+}
+
+/// There is no such event.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Absent {
+    id: Id,
+    state: (),
+}
+
+/// An event with all that is known of it.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct EventJson<'l> {
-    id: String,
+    id: Id,
+    #[schemars(extend("enum" = states()))]
     state: &'static str,
     target: &'l str,
     topic: &'l str,
     key: Option<&'l str>,
+    /// If it is JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "serde_json::Value")]
     payload: Option<&'l RawValue>,
+    /// If it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     payload_base64: Option<String>,
     content_type: Option<&'l str>,
     headers: &'l Headers,
+    /// Rises along a key.
     position: i64,
     lane: u16,
-    created_at: String,
+    created_at: Moment,
+    /// How often the sink refused it.
     failures: u32,
+    /// How often its worker died with it in hand.
     crashes: u32,
+    /// Why it is parked, if it is.
+    #[schemars(extend("enum" = reasons().map(Some).into_iter().chain([None]).collect::<Vec<_>>()))]
     reason: Option<&'static str>,
-    due_at: Option<String>,
-    since: Option<String>,
-    failure: Option<&'l Failure>,
+    /// When it will be tried, if that is known.
+    due_at: Option<Moment>,
+    /// When it was parked, died or was published.
+    since: Option<Moment>,
+    /// What went wrong last.
+    failure: Option<FailureShape>,
 }
 
 impl<'l> EventJson<'l> {
@@ -44,7 +74,7 @@ impl<'l> EventJson<'l> {
         let is_json = event.content_type.as_deref().is_none_or(|name| name.contains("json"));
         let payload: Option<&RawValue> = serde_json::from_slice(&event.payload).ok().filter(|_| is_json);
         Self {
-            id: event.event_id.to_string(),
+            id: Id::of(event.event_id),
             state: listed.state.word(),
             target: &event.target,
             topic: &event.topic,
@@ -55,15 +85,19 @@ impl<'l> EventJson<'l> {
             headers: &event.headers,
             position: event.position,
             lane: event.lane,
-            created_at: time(event.created_at),
+            created_at: at(event.created_at),
             failures: event.attempts.failures,
             crashes: event.attempts.crashes,
             reason: listed.reason.map(sendoff::outbox::Reason::word),
-            due_at: listed.due_at.map(time),
-            since: listed.since.map(time),
-            failure: listed.failure.as_ref(),
+            due_at: listed.due_at.map(at),
+            since: listed.since.map(at),
+            failure: listed.failure.as_ref().map(FailureShape::of),
         }
     }
+}
+
+fn at(moment: Timestamp) -> Moment {
+    Moment(moment.as_micros())
 }
 
 fn time(at: Timestamp) -> String {
@@ -74,13 +108,13 @@ fn time(at: Timestamp) -> String {
 pub(crate) async fn run(args: &EventArgs) -> Result<Answer> {
     let Some(listed) = super::open(&args.store).await?.get(args.event).await? else {
         if args.json {
-            print_json(&serde_json::json!({ "id": args.event.to_string(), "state": null }))?;
+            print_json(&Shown::Absent(Absent { id: Id::of(args.event), state: () }))?;
         }
         eprintln!("{}", no_such_event(args));
         return Ok(Answer::No);
     };
     if args.json {
-        print_json(&EventJson::of(&listed))?
+        print_json(&Shown::Event(Box::new(EventJson::of(&listed))))?
     } else {
         print(&shown(&listed))?
     };

@@ -1,16 +1,59 @@
 //! `sendoff workers`: who is registered.
 
 use anyhow::Result;
+use schemars::JsonSchema;
+use sendoff::outbox::WorkerInfo;
+use serde::Serialize;
 
 use crate::args::WorkersArgs;
 use crate::exit::Answer;
-use crate::output::{Table, moment, print, print_json};
+use crate::output::{ERROR_SHOWN, Table, moment, print, print_json, short};
+use crate::shape::{DownShape, Id, Moment};
+
+/// The workers of all targets.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Workers<'w> {
+    workers: Vec<WorkerShape<'w>>,
+}
+
+/// A worker.
+#[derive(Serialize, JsonSchema)]
+struct WorkerShape<'w> {
+    worker: Id,
+    /// Several may have the same.
+    name: &'w str,
+    target: &'w str,
+    started_at: Moment,
+    /// It is taken to be there until then.
+    lease_until: Moment,
+    /// Whether that has passed.
+    expired: bool,
+    /// So many lanes are its own.
+    lanes: u64,
+    /// Its sink is down.
+    sink_down: Option<DownShape>,
+}
+
+impl<'w> WorkerShape<'w> {
+    fn of(worker: &'w WorkerInfo) -> Self {
+        Self {
+            worker: Id::of(worker.worker),
+            name: &worker.name,
+            target: &worker.target,
+            started_at: Moment(worker.started_at),
+            lease_until: Moment(worker.lease_until),
+            expired: worker.expired,
+            lanes: worker.lanes,
+            sink_down: worker.sink_down.as_ref().map(DownShape::of),
+        }
+    }
+}
 
 /// Shows them.
 pub(crate) async fn run(args: &WorkersArgs) -> Result<Answer> {
     let workers = super::open(&args.store).await?.workers().await?;
     if args.json {
-        print_json(&serde_json::json!({ "workers": workers }))?;
+        print_json(&Workers { workers: workers.iter().map(WorkerShape::of).collect() })?;
         return Ok(Answer::Yes);
     }
     if workers.is_empty() {
@@ -26,7 +69,13 @@ pub(crate) async fn run(args: &WorkersArgs) -> Result<Answer> {
             worker.lanes.to_string(),
             moment(worker.started_at),
             moment(worker.lease_until),
-            if worker.expired { "lost".to_owned() } else { String::new() },
+            match &worker.sink_down {
+                _ if worker.expired => "lost".to_owned(),
+                Some(down) => {
+                    format!("sink down since {}: {}", moment(down.since), short(&down.error, ERROR_SHOWN))
+                }
+                None => String::new(),
+            },
         ]);
     }
     table.print()?;

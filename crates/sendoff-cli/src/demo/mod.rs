@@ -20,7 +20,8 @@ use self::journal::Tail;
 use self::processes::Processes;
 use self::producers::Producers;
 use self::progress::{Progress, Step};
-use self::verdict::{Verdict, judge};
+pub(crate) use self::verdict::Verdict;
+use self::verdict::judge;
 use crate::args::DemoArgs;
 use crate::site::Site;
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -15,7 +16,7 @@ pub(crate) struct Written {
 }
 
 /// The counts, under the names that programs know.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub(crate) struct Verdict {
     pub(crate) committed: u64,
     pub(crate) rolled_back: u64,

@@ -1,9 +1,10 @@
 //! What can be found: every kind with its code, its weight and its reason, in one table. `docs/runbook.md` has a section for each code.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How much it matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
     /// A promise is broken, or events stand still.
@@ -25,7 +26,7 @@ impl Severity {
 }
 
 /// Something that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct Finding {
     /// Stable: runbooks and scripts know it by this.
     pub(super) code: &'static str,

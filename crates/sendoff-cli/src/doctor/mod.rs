@@ -22,7 +22,7 @@ use sendoff::stores::{Plan, SchemaState};
 use self::finding::{
     CLOCK_DIFFERENCE, FETCH_NOT_BY_INDEX, Finding, SCHEMA_DAMAGED, SCHEMA_MISSING, SCHEMA_NEWER, SCHEMA_STALE,
 };
-use self::report::Report;
+pub(crate) use self::report::Report;
 use crate::args::DoctorArgs;
 use crate::exit::Answer;
 use crate::output::span;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use sendoff::{StoreError, StoreErrorKind};
 use serde::Serialize;
 
@@ -16,14 +17,15 @@ const WIDTH: usize = 100;
 const WIDTH_MIN: usize = 40;
 
 /// What was found, by which checks, and what could not be looked at.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Report {
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Report {
     findings: Vec<Finding>,
     checks: Vec<&'static str>,
     skipped: Vec<Skipped>,
 }
 
-#[derive(Debug, Serialize)]
+/// A check that could not be made.
+#[derive(Debug, Serialize, JsonSchema)]
 struct Skipped {
     check: &'static str,
     reason: String,

@@ -65,6 +65,37 @@ fn a_wrong_line_is_named_and_the_rest_can_follow() {
     assert_eq!(unprocessed(&outbox), 1_511);
 }
 
+/// Many batches, and the wrong line in the middle of one.
+fn many_lines(outbox: &Outbox) {
+    let mut input = lines(9_999);
+    input.extend(b"{\"topic\": \"t\", \"payload\": {\"open\": }\n");
+    input.extend(lines(10_000));
+    let done = outbox.enqueue_lines(&input, &["--batch", "700"]);
+    assert_eq!(done.code, 2);
+    assert!(done.errors.starts_with("error: line 10000: "), "{}", done.errors);
+    assert!(done.errors.contains("all up to line 9800 is written"), "{}", done.errors);
+    assert!(done.errors.contains("--skip 9800"), "{}", done.errors);
+    assert_eq!(unprocessed(outbox), 9_800, "its batch is not");
+    let mended = String::from_utf8(input).unwrap().replace("{\"open\": }", "{\"open\": 1}}");
+    let done = outbox.enqueue_lines(mended.as_bytes(), &["--skip", "9800", "--json"]);
+    assert_eq!(done.json(), serde_json::json!({ "written": 10_200, "lines": 20_000 }), "{}", done.errors);
+    assert_eq!(unprocessed(outbox), 20_000, "each line once");
+    let done = outbox.enqueue_lines(&lines(3), &["--skip", "4"]);
+    assert!(done.code == 2 && done.errors.contains("there are only 3 lines"), "{}", done.errors);
+}
+
+#[test]
+fn many_lines_on_sqlite() {
+    many_lines(&Outbox::new());
+}
+
+#[test]
+fn many_lines_on_postgres() {
+    if let Some(outbox) = Outbox::on_server("SENDOFF_TEST_POSTGRES15") {
+        many_lines(&outbox);
+    }
+}
+
 #[test]
 fn what_is_too_large_is_refused_by_name() {
     let outbox = Outbox::new();

@@ -5,6 +5,12 @@
 mod bad_input;
 mod config;
 mod enqueue;
+mod explain;
+mod measure;
+mod migrate;
 mod operate;
 mod outbox;
+mod program;
 mod questions;
+mod schema;
+mod schemas;

@@ -9,6 +9,13 @@ fn what_waits_can_be_cancelled() {
     assert_eq!(outbox.ok(&["cancel", &first]), format!("event {first} is taken out\n"));
     assert_eq!(outbox.json(&["cancel", &second])["cancelled"], "yes");
     assert_eq!(outbox.run(&["cancel", &first]).code, 1);
+    // One that a worker may be publishing stays.
+    let third = outbox.enqueue(&["t"]);
+    let _relay = outbox.relay(&Receiver::silent().url);
+    outbox.until("a worker has it", || outbox.json(&["explain", &third])["why"] == "leased");
+    let done = outbox.run(&["cancel", &third, "--json"]);
+    assert_eq!((done.code, &done.json()["cancelled"]), (1, &"may_be_in_flight".into()));
+    assert!(done.errors.contains("pause its target first"), "{}", done.errors);
 }
 
 #[test]
@@ -77,6 +84,11 @@ fn a_target_is_paused_and_goes_on() {
     assert!(outbox.ok(&["explain", &id]).starts_with("Its target is paused"));
     assert_eq!(outbox.ok(&["resume", "default"]), "target \"default\" goes on\n");
     assert_eq!(outbox.counts("default")["paused"], false);
+    assert_eq!(
+        outbox.json(&["pause", "default"]),
+        serde_json::json!({ "target": "default", "paused": true })
+    );
+    assert_eq!(outbox.json(&["resume", "default"])["paused"], false);
     assert!(outbox.run(&["pause", "elsewhere"]).errors.contains("nothing was ever written"));
 }
 

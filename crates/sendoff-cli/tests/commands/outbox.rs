@@ -1,13 +1,15 @@
 //! An outbox to give commands about.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
-use std::process::{Child, Command, Output, Stdio};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use sqlx::Connection as _;
 use tempfile::TempDir;
+
+use crate::program::{Done, program};
 
 /// Long enough for anything that is going to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -19,49 +21,11 @@ pub(crate) struct Outbox {
     pub(crate) directory: TempDir,
 }
 
-/// What a command did.
-pub(crate) struct Done {
-    pub(crate) code: i32,
-    pub(crate) text: String,
-    pub(crate) errors: String,
-}
-
-impl Done {
-    pub(crate) fn of(output: Output) -> Self {
-        Self {
-            code: output.status.code().unwrap(),
-            text: String::from_utf8(output.stdout).unwrap(),
-            errors: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-
-    /// The JSON that it printed.
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.text)
-            .unwrap_or_else(|error| panic!("{error}: {}{}", self.text, self.errors))
-    }
-}
-
-/// The program, with nothing of this machine's own settings.
-pub(crate) fn program() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sendoff"));
-    command
-        .env_remove("SENDOFF_STORE")
-        .env_remove("SENDOFF_NAMES")
-        .env_remove("SENDOFF_CONFIG")
-        .env("SENDOFF_OPERATOR", "test");
-    command
-}
-
-pub(crate) fn run(arguments: &[&str]) -> Done {
-    Done::of(program().args(arguments).output().unwrap())
-}
-
 impl Outbox {
     /// One in SQLite, with its tables.
     pub(crate) fn new() -> Self {
         let outbox = Self::without_tables();
-        assert_eq!(outbox.ok(&["migrate"]), "");
+        outbox.ok(&["migrate"]);
         outbox
     }
 
@@ -93,7 +57,7 @@ impl Outbox {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Done {
-        Done::of(self.command(arguments).output().unwrap())
+        Done::of(&mut self.command(arguments))
     }
 
     /// What it prints, if it does what it is told.
@@ -117,16 +81,13 @@ impl Outbox {
 
     /// The same, with lines on standard input.
     pub(crate) fn enqueue_lines(&self, lines: &[u8], arguments: &[&str]) -> Done {
-        let mut child = self
-            .command(&[&["enqueue", "--lines"], arguments].concat())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = self.command(&[&["enqueue", "--lines"], arguments].concat());
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // It may end before it has read all.
         let _ = child.stdin.take().unwrap().write_all(lines);
-        Done::of(child.wait_with_output().unwrap())
+        let output = child.wait_with_output().unwrap();
+        Done::ended(&command, output)
     }
 
     /// The counts of a target.
@@ -167,8 +128,13 @@ impl Outbox {
 
     /// A relay of this outbox, which relays when this returns.
     pub(crate) fn relay(&self, sink: &str) -> Relay {
-        let mut child =
-            self.command(&["run", "--sink", sink, "--lease", "2"]).stderr(Stdio::piped()).spawn().unwrap();
+        self.run_relay(&["--sink", sink, "--lease", "2"])
+    }
+
+    /// The same, as these arguments say.
+    pub(crate) fn run_relay(&self, arguments: &[&str]) -> Relay {
+        let mut command = self.command(&[&["run"], arguments].concat());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         errors.read_line(&mut line).unwrap();
@@ -203,21 +169,31 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(crate) fn start(status: &'static str) -> Self {
+        Self::start_with(move |_| Some(status))
+    }
+
+    /// One that is there, and never answers to an event.
+    pub(crate) fn silent() -> Self {
+        Self::start_with(|request| (!request.starts_with("POST ")).then_some("200 OK"))
+    }
+
+    /// What is answered to the first line of a request, if anything.
+    fn start_with(reply: impl Fn(&str) -> Option<&'static str> + Copy + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                std::thread::spawn(move || answer(stream, status));
+                std::thread::spawn(move || answer(stream, reply));
             }
         });
         Self { url }
     }
 }
 
-fn answer(stream: std::net::TcpStream, status: &str) {
+fn answer(stream: TcpStream, reply: impl Fn(&str) -> Option<&'static str>) {
     let mut reader = BufReader::new(stream);
     loop {
-        let mut length = 0;
+        let (mut request, mut length) = (String::new(), 0);
         loop {
             let mut line = String::new();
             if reader.read_line(&mut line).unwrap_or_default() == 0 {
@@ -229,10 +205,18 @@ fn answer(stream: std::net::TcpStream, status: &str) {
             if line == "\r\n" {
                 break;
             }
+            if request.is_empty() {
+                request = line;
+            }
         }
         let mut body = vec![0; length];
+        if reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        // Without an answer the line stays open until the other side has had enough.
+        let Some(status) = reply(&request) else { continue };
         let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-        if reader.read_exact(&mut body).is_err() || reader.get_mut().write_all(answer.as_bytes()).is_err() {
+        if reader.get_mut().write_all(answer.as_bytes()).is_err() {
             return;
         }
     }

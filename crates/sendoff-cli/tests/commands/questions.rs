@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::outbox::{Outbox, run};
+use crate::outbox::Outbox;
+use crate::program::run;
 
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
@@ -29,6 +30,7 @@ fn a_tour(outbox: &Outbox) {
         "paused",
         "processing",
         "published",
+        "sink_down",
         "target",
         "unprocessed",
     ];
@@ -110,6 +112,11 @@ fn lists_are_paged() {
 fn what_is_not_there_is_answered_with_no() {
     let outbox = Outbox::new();
     let unknown = "0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001";
+    for command in ["redrive", "discard"] {
+        let done = outbox.run(&[command, unknown]);
+        assert!(done.code == 1 && done.errors.contains("nothing that was asked for is dead"), "{command}");
+        assert_eq!(outbox.run(&[command, unknown, "--json"]).json()["dry_run"], false);
+    }
     for command in ["show", "explain", "cancel"] {
         let done = outbox.run(&[command, unknown]);
         assert_eq!(done.code, 1, "{command}: {}", done.text);
@@ -156,6 +163,7 @@ fn help_completions_and_manual_come_from_one_source() {
     let help = run(&["--help"]);
     assert_eq!(help.code, 0);
     assert!(help.text.lines().count() <= 40, "{}", help.text);
+    assert!(help.text.lines().all(|line| line.chars().count() <= 100), "{}", help.text);
     for shell in ["bash", "zsh", "fish"] {
         assert!(run(&["completions", shell]).text.contains("redrive"), "{shell}");
     }

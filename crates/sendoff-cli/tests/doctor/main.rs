@@ -9,6 +9,11 @@ mod mariadb;
 mod outbox;
 mod postgres;
 mod private;
+#[allow(dead_code)]
+#[path = "../commands/program.rs"]
+mod program;
 mod report;
+#[path = "../commands/schema.rs"]
+mod schema;
 mod sqlite;
 mod waiting;

@@ -139,6 +139,11 @@ impl Store for FaultyStore {
         self.call(self.inner.horizon(probe)).await
     }
 
+    async fn note_sink(&self, member: &Member, down: Option<&str>) -> Result<(), StoreError> {
+        let member = self.member(member);
+        self.call(self.inner.note_sink(&member, down)).await
+    }
+
     async fn keep_floors(&self, member: &Member, lanes: &[LaneFloor]) -> Result<(), StoreError> {
         let member = self.member(member);
         let lanes: Vec<LaneFloor> =

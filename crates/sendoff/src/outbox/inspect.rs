@@ -193,6 +193,17 @@ pub enum Explanation {
         /// Events of its lane before it, counted up to [`COUNT_MAX`].
         before: u64,
     },
+    /// A worker has its lane, and the sink that it delivers to is down. No attempt is spent by that.
+    SinkDown {
+        /// The lane.
+        lane: Lane,
+        /// Who has it.
+        worker: WorkerId,
+        /// By which name.
+        name: String,
+        /// Since when, and what the sink said.
+        down: SinkDown,
+    },
     /// The worker that had its lane is lost; another takes it over.
     Abandoned {
         /// The lane.
@@ -202,6 +213,15 @@ pub enum Explanation {
         /// Its lease ended then, in microseconds since 1970.
         since: i64,
     },
+}
+
+/// A sink that is down, as the worker that delivers to it has noted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SinkDown {
+    /// Since when, in microseconds since 1970.
+    pub since: i64,
+    /// What it said.
+    pub error: String,
 }
 
 /// A lane and its owner.
@@ -242,6 +262,8 @@ pub struct WorkerInfo {
     pub expired: bool,
     /// So many lanes are its own.
     pub lanes: u64,
+    /// Its sink is down.
+    pub sink_down: Option<SinkDown>,
 }
 
 /// A parked key.

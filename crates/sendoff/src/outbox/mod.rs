@@ -15,7 +15,7 @@ mod worker;
 
 pub use inspect::{
     COUNT_MAX, Cancelled, Counts, Discard, EventState, Explanation, Inspect, KeyInfo, LaneInfo, ListQuery,
-    Listed, Purge, Redrive, Redriven, Selection, TargetCounts, WorkerInfo,
+    Listed, Purge, Redrive, Redriven, Selection, SinkDown, TargetCounts, WorkerInfo,
 };
 pub use leases::LANES;
 pub(crate) use store::rests_on_marker;

@@ -462,6 +462,12 @@ pub trait Store: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Writes down, for people to read, that a worker's sink is down and what it said; none: it is there again. Nothing depends on it.
+    async fn note_sink(&self, member: &Member, down: Option<&str>) -> Result<(), StoreError> {
+        let _ = (member, down);
+        Ok(())
+    }
+
     /// Keeps the floors of these lanes for who has them next, fenced by their tokens.
     async fn keep_floors(&self, member: &Member, lanes: &[LaneFloor]) -> Result<(), StoreError> {
         let _ = (member, lanes);

@@ -182,6 +182,7 @@ fn operating<H: StoreHarness>() -> Vec<Case<H>> {
         explain::it_was_published,
         explain::no_worker_is_there,
         explain::it_is_leased_by_whom_and_until_when,
+        explain::its_sink_is_down,
         explain::its_worker_is_lost,
         explain::it_is_not_due,
         explain::it_is_parked_or_behind_one_that_is,

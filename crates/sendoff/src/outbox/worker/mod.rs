@@ -249,6 +249,15 @@ impl Worker {
         Ok(summary)
     }
 
+    /// Writes down, for people to read, that this worker's sink is down and what it said; none: it is there again. Write it down when it
+    /// changes: it stands until then, or until the worker is gone.
+    ///
+    /// # Errors
+    /// As the store's. Nothing depends on it.
+    pub async fn note_sink(&self, down: Option<&str>) -> Result<(), StoreError> {
+        self.inner.store.note_sink(&self.inner.member, down).await
+    }
+
     /// Stops: hands out nothing more, waits up to `grace` for what is in flight to be settled, and gives its lanes back. What was not settled by then is
     /// delivered again by others: nothing of it may be published any more.
     ///

@@ -67,6 +67,34 @@ pub(crate) async fn it_is_leased_by_whom_and_until_when<H: StoreHarness>(harness
     }
 }
 
+pub(crate) async fn its_sink_is_down<H: StoreHarness>(harness: Arc<H>) {
+    let ids = enqueue(&*harness, &[loose("one")]).await;
+    let worker = start(harness.store(), |config| "somebody".clone_into(&mut config.name)).await;
+    let other = Owner::join_target(harness.store(), LONG, "other").await;
+    harness.store().note_sink(&other.member, Some("that of another")).await.unwrap();
+    let inspect = harness.inspect();
+    assert!(matches!(inspect.explain(ids[0]).await.unwrap(), Explanation::Leased { .. }));
+    worker.note_sink(Some("an older story")).await.unwrap();
+    let long = format!("no route, it's \"gone\"{}", "!".repeat(2_000));
+    worker.note_sink(Some(&long)).await.unwrap();
+    match inspect.explain(ids[0]).await.unwrap() {
+        Explanation::SinkDown { worker: owner, name, down, .. } => {
+            assert_eq!((owner, name.as_str()), (worker.id(), "somebody"));
+            assert!((down.since - now()).abs() < MINUTE, "down since {}", down.since);
+            assert!(down.error.starts_with("no route, it's \"gone\"!"), "{}", down.error);
+        }
+        other => panic!("an event whose sink is down is explained by {other:?}"),
+    }
+    let down = |workers: Vec<crate::outbox::WorkerInfo>| -> Vec<bool> {
+        workers.iter().map(|worker| worker.sink_down.is_some()).collect()
+    };
+    assert_eq!(down(inspect.workers().await.unwrap()), [true, true]);
+    worker.note_sink(None).await.unwrap();
+    assert!(matches!(inspect.explain(ids[0]).await.unwrap(), Explanation::Leased { .. }), "it is back");
+    other.leave().await;
+    assert_eq!(down(inspect.workers().await.unwrap()), [false]);
+}
+
 pub(crate) async fn its_worker_is_lost<H: StoreHarness>(harness: Arc<H>) {
     let ids = enqueue(&*harness, &[loose("one")]).await;
     let owner = Owner::of_all(&*harness, LONG).await;

@@ -121,9 +121,12 @@ impl MemoryOutbox {
         if owner.info.expired {
             return Explanation::Abandoned { lane: event.lane, worker, since: until };
         }
+        let name = owner.info.name.unwrap_or_default();
+        if let Some(down) = tables.workers.get(&worker).and_then(|row| row.sink_down.clone()) {
+            return Explanation::SinkDown { lane: event.lane, worker, name, down };
+        }
         let before = tables.hot_above(&event.target, event.lane, 0);
         let before = before.take_while(|other| other.event.position < event.position).count() as u64;
-        let name = owner.info.name.unwrap_or_default();
         Explanation::Leased { lane: event.lane, worker, name, until, before: before.min(COUNT_MAX) }
     }
 }
@@ -269,6 +272,7 @@ impl Inspect for MemoryOutbox {
                 lease_until: row.until.as_micros(),
                 expired: row.until < now,
                 lanes: lanes.iter().filter(|lane| lane.owner == Some(*id)).count() as u64,
+                sink_down: row.sink_down.clone(),
             }
         };
         let mut workers: Vec<WorkerInfo> = tables.workers.iter().map(info).collect();

@@ -19,7 +19,7 @@ use crate::error::StoreError;
 use crate::event::{EventId, Limits, NewEvent};
 use crate::outbox::{
     Census, Fetch, Fetched, Flush, Hold, HorizonProbe, LANES, Lane, LaneFloor, Leased, Member, Page,
-    ParkedFetch, Place, Reason, Settled, Store, Token, WorkerId, leases,
+    ParkedFetch, Place, Reason, Settled, SinkDown, Store, Token, WorkerId, leases,
 };
 
 /// An outbox in memory, with a clock of its own.
@@ -153,8 +153,9 @@ impl Store for MemoryOutbox {
         let now = self.now();
         let mut tables = self.tables();
         let until = after(now, member.lease);
-        let row = WorkerRow { target: member.target.clone(), name: member.name.clone(), since: now, until };
-        tables.workers.insert(member.worker, row);
+        let sink_down = tables.workers.remove(&member.worker).and_then(|row| row.sink_down);
+        let (target, name) = (member.target.clone(), member.name.clone());
+        tables.workers.insert(member.worker, WorkerRow { target, name, since: now, until, sink_down });
         let target = Value::from(member.target.as_str());
         if !self.lanes.rows().iter().any(|row| row.get("target") == Some(&target)) {
             let rows: Vec<Vec<(&str, Value)>> = (0..LANES)
@@ -310,6 +311,14 @@ impl Store for MemoryOutbox {
     async fn horizon(&self, _: &mut HorizonProbe) -> Result<Option<i64>, StoreError> {
         let tables = self.tables();
         Ok(Some(tables.open.first().map_or(tables.sequence, |lowest| lowest - 1)))
+    }
+
+    async fn note_sink(&self, member: &Member, down: Option<&str>) -> Result<(), StoreError> {
+        let since = self.now().as_micros();
+        if let Some(row) = self.tables().workers.get_mut(&member.worker) {
+            row.sink_down = down.map(|error| SinkDown { since, error: error.to_owned() });
+        }
+        Ok(())
     }
 
     async fn keep_floors(&self, member: &Member, lanes: &[LaneFloor]) -> Result<(), StoreError> {

@@ -7,7 +7,8 @@ use crate::claim::Timestamp;
 use crate::error::StoreError;
 use crate::event::{Attempts, Event, EventId, NewEvent};
 use crate::outbox::{
-    Change, Due, Failure, Fetched, Hold, LANES, Lane, Place, Reason, Settlement, WorkerId, rests_on_marker,
+    Change, Due, Failure, Fetched, Hold, LANES, Lane, Place, Reason, Settlement, SinkDown, WorkerId,
+    rests_on_marker,
 };
 
 /// Where a row stands: target, lane, position.
@@ -40,6 +41,7 @@ pub(super) struct WorkerRow {
     pub(super) name: String,
     pub(super) since: Timestamp,
     pub(super) until: Timestamp,
+    pub(super) sink_down: Option<SinkDown>,
 }
 
 /// What an operator did.

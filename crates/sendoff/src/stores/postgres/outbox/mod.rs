@@ -278,6 +278,10 @@ impl Store for PostgresOutbox {
         self.find_horizon(probe).await
     }
 
+    async fn note_sink(&self, member: &Member, down: Option<&str>) -> Result<(), StoreError> {
+        self.floor.note_sink(member, down).await
+    }
+
     async fn keep_floors(&self, member: &Member, lanes: &[LaneFloor]) -> Result<(), StoreError> {
         self.write_floors(member, lanes).await
     }

@@ -87,6 +87,9 @@ impl<D: SqlDatabase> SqlOutbox<D> {
                 Explanation::Abandoned { lane, worker, since: until.as_micros() }
             }
             (Some(worker), Some(until)) => {
+                if let Some(down) = self.notes().await?.by_worker.remove(&worker) {
+                    return Ok(Explanation::SinkDown { lane, worker, name, down });
+                }
                 let before = self.count_before(event, floor).await?;
                 Explanation::Leased { lane, worker, name, until: until.as_micros(), before }
             }

@@ -99,9 +99,12 @@ impl<D: SqlDatabase> SqlOutbox<D> {
         let limit = i64::try_from(COUNT_MAX).unwrap_or(i64::MAX);
         let statement = self.templates.fill(include_str!("workers.sql"), &[("limit", Arg::from(limit))])?;
         let rows = self.read("inspect", &statement).await?;
+        let mut notes = self.notes().await?.by_worker;
         let read = |mut row: super::RowReader| {
+            let worker = WorkerId(row.uuid("worker")?);
             Ok(WorkerInfo {
-                worker: WorkerId(row.uuid("worker")?),
+                worker,
+                sink_down: notes.remove(&worker),
                 name: row.text("name")?,
                 target: row.text("target")?,
                 started_at: row.moment("started_at")?.as_micros(),

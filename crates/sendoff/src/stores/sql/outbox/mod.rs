@@ -14,6 +14,7 @@ mod inspect;
 mod listing;
 mod migrate;
 mod names;
+mod note;
 mod operate;
 mod purge;
 mod redrive;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::note::note_name;
 use super::{Arg, SqlDatabase, SqlOutbox, distinct, list};
 use crate::claim::{ClaimSpec, Claimable, Record};
 use crate::error::StoreError;
@@ -213,7 +214,8 @@ impl<D: SqlDatabase> Store for SqlOutbox<D> {
             .templates
             .fill(include_str!("leave_lanes.sql"), &[("target", target), ("worker", worker.clone())])?;
         let gone = self.templates.fill(include_str!("leave_worker.sql"), &[("worker", worker)])?;
-        self.write("leave", &[lanes, gone]).await?;
+        let note = self.forget_notes([note_name(member.worker)])?;
+        self.write("leave", &[lanes, gone, note]).await?;
         Ok(())
     }
 
@@ -305,6 +307,10 @@ impl<D: SqlDatabase> Store for SqlOutbox<D> {
 
     async fn settle(&self, flush: &Flush) -> Result<Settled, StoreError> {
         self.settle_in_transaction(flush).await
+    }
+
+    async fn note_sink(&self, member: &Member, down: Option<&str>) -> Result<(), StoreError> {
+        self.write_note(member.worker, down).await
     }
 }
 

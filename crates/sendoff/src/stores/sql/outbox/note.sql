@@ -1,0 +1,1 @@
+{insert_if_new} {meta} (name, value) VALUES ({:name}, {:value}) {or_leave}

@@ -1,0 +1,1 @@
+SELECT w.worker FROM {worker} AS w LIMIT {:limit}
