@@ -15,6 +15,13 @@ pub(crate) enum Measure {
     Insert,
 }
 
+impl Measure {
+    /// As it is given on the command line.
+    pub(crate) fn word(&self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
 /// `sendoff bench`
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {

@@ -61,7 +61,7 @@ impl Bench<'_> {
             .collect();
         waits.sort_by(f64::total_cmp);
         Ok(Report {
-            measure: "one by one, 100 a second",
+            label: "one by one, 100 a second",
             p50_ms: percentile(&waits, 50),
             p99_ms: percentile(&waits, 99),
             ..super::summary(events, &[run])

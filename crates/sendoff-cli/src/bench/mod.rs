@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &BenchArgs) -> Result<bool> {
     let report = bench.measure().await;
     drop(bench);
     site.remove().await?;
-    let report = report?;
+    let report = Report { measure: args.measure.word(), ..report? };
     if args.json {
         println!("{}", serde_json::to_string(&report)?);
     } else {
@@ -204,7 +204,7 @@ impl Bench<'_> {
         let ratio =
             |others: &[f64]| median(runs.iter().zip(others).map(|(run, other)| run.rate / other).collect());
         Ok(Report {
-            measure: "relay, drain",
+            label: "relay, drain",
             ratio_floor: ratio(&floors),
             ratio_adr003: ratio(&small),
             ratio_adr003_equal_batch: ratio(&equal),
@@ -253,7 +253,7 @@ impl Bench<'_> {
         for _ in 0..self.args.rounds {
             runs.push(self.relayed(events, self.load.fill(&self.site, events)).await?.0);
         }
-        Ok(Report { measure: "written and delivered", ..summary(events, &runs) })
+        Ok(Report { label: "written and delivered", ..summary(events, &runs) })
     }
 
     async fn insert(&self) -> Result<Report> {
@@ -269,7 +269,7 @@ impl Bench<'_> {
         #[allow(clippy::cast_precision_loss)]
         let (rate, bulk) = (single as f64 / seconds, bulk as f64 / started.elapsed().as_secs_f64());
         Ok(Report {
-            measure: "one by one, each in a transaction",
+            label: "one by one, each in a transaction",
             events: single,
             seconds,
             events_per_s: rate,

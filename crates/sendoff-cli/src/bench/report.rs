@@ -1,12 +1,19 @@
 //! The figures of a measurement, under the names that programs know.
 
+use clap::ValueEnum as _;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::args::Measure;
 
 /// What was measured. What a measurement does not have is null.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct Report {
-    pub(crate) measure: &'static str,
+    #[schemars(extend("enum" = Measure::value_variants().iter().map(Measure::word).collect::<Vec<_>>()))]
+    pub(crate) measure: String,
+    /// What `events_per_s` is the rate of, for people.
+    #[serde(skip)]
+    pub(crate) label: &'static str,
     pub(crate) events: u64,
     pub(crate) seconds: f64,
     pub(crate) events_per_s: f64,
@@ -47,7 +54,7 @@ impl Report {
         let rate = |rate: f64| format!("{rate:>12.0} events/s");
         line("events", format!("{:>12}", self.events));
         line("seconds", format!("{:>12.2}", self.seconds));
-        line(self.measure, rate(self.events_per_s));
+        line(self.label, rate(self.events_per_s));
         let others = [
             ("bare statements of the store", self.floor_events_per_s, self.ratio_floor),
             ("SKIP LOCKED and status, batch 100", self.adr003_events_per_s, self.ratio_adr003),

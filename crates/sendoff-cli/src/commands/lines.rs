@@ -39,7 +39,7 @@ struct Line<'l> {
 /// What is wrong with it.
 pub(super) fn event(line: &[u8], target: &str, limits: &Limits) -> Result<NewEvent, String> {
     let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned())?;
-    let line: Line<'_> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let line: Line<'_> = serde_json::from_str(text).map_err(|error| fault(&error))?;
     let (payload, content_type) = match (line.payload, line.payload_text, line.payload_base64) {
         (Some(json), None, None) => (json.get().as_bytes().to_vec(), Some("application/json")),
         (None, Some(text), None) => (text.into_bytes(), None),
@@ -63,6 +63,12 @@ pub(super) fn event(line: &[u8], target: &str, limits: &Limits) -> Result<NewEve
     }
     event.check(limits).map_err(|error| error.to_string())?;
     Ok(event)
+}
+
+/// What is wrong, and at which column. "Line 1" would be the only line that the parser knows of.
+fn fault(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    said.replace(&format!(" at line 1 column {}", error.column()), &format!(" at column {}", error.column()))
 }
 
 #[cfg(test)]
@@ -100,7 +106,7 @@ mod tests {
             (r#"{"topic": "a", "deliver_at": "soon"}"#, "deliver_at:"),
             (r#"{"topic": "a", "payload_base64": "?"}"#, "payload_base64:"),
             (r#"{"topic": ""}"#, "topic"),
-            ("not json", "expected"),
+            ("not json", "expected ident at column 2"),
         ] {
             let error = read(line).unwrap_err();
             assert!(error.contains(expected), "{line}: {error}");
