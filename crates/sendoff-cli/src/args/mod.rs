@@ -30,8 +30,8 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 the answer is no; 2 wrong arguments; 3 something could not be
-  reached or failed; 4 the outbox's tables are missing or of another version
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 the answer is no; 2 wrong arguments; 3 something could
+  not be reached or failed; 4 the tables are missing or of another version
 
 First steps: sendoff demo; then sendoff config init, migrate and run";
 
@@ -100,9 +100,9 @@ pub(crate) enum Command {
     Workers(WorkersArgs),
     /// The keys that wait, for a retry or for an operator
     Parked(ParkedArgs),
-    /// Look for what is wrong with the database or the outbox, and how to mend it
+    /// Look for what is wrong with the database or the outbox
     ///
-    /// It changes nothing. What it finds is a problem, a warning or a note; the exit code is 1 if there is a problem or a warning. docs/runbook.md has a section for every
+    /// It says how to mend it, and changes nothing itself. What it finds is a problem, a warning or a note; the exit code is 1 if there is a problem or a warning. docs/runbook.md has a section for every
     /// finding's code.
     #[command(after_help = "Examples:
   sendoff doctor
@@ -111,7 +111,9 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Take out an event that is not in flight
     Cancel(CancelArgs),
-    /// Try dead and parked events again, each before the later ones of its key
+    /// Try dead and parked events again
+    ///
+    /// Each comes before the later ones of its key.
     #[command(after_help = "Examples:
   sendoff redrive 0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001
   sendoff redrive --key order-7
@@ -134,7 +136,7 @@ pub(crate) enum Command {
   sendoff purge published --older-than 7d
   sendoff purge dead --older-than 90d --target billing")]
     Purge(PurgeArgs),
-    /// Watch it work, with workers killed and frozen, and see that nothing is lost
+    /// Watch it work while workers are killed and frozen
     ///
     /// Producers commit and roll back, workers deliver, one is killed and one is frozen. Without --store it uses SQLite in a temporary file and needs no server. It ends with a verdict: lost, duplicated, out of order, delivered
     /// though rolled back. The exit code is 1 if a guarantee did not hold.

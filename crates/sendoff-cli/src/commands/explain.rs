@@ -130,7 +130,6 @@ pub(crate) async fn run(args: &EventArgs) -> Result<Answer> {
 
 /// What is so, and what can be done about it.
 fn sentence(id: EventId, explanation: &Explanation) -> (String, Option<String>) {
-    let redrive = || format!("`sendoff redrive {id}` tries it again now");
     match explanation {
         Explanation::NoSuchEvent => (
             format!(
@@ -148,23 +147,7 @@ fn sentence(id: EventId, explanation: &Explanation) -> (String, Option<String>) 
         Explanation::NotDue { at } => {
             (format!("It is to be delivered at {}, which is not yet.", moment(*at)), None)
         }
-        Explanation::Parked { until: Some(until), failure, attempts } => (
-            format!(
-                "It failed and is tried again at {}, after {}{}.",
-                moment(*until),
-                tries(*attempts),
-                failure.as_ref().map(|failure| format!(": {}", reason(failure))).unwrap_or_default()
-            ),
-            Some(redrive()),
-        ),
-        Explanation::Parked { until: None, failure, attempts } => (
-            format!(
-                "Its attempts ran out after {}, and it waits for an operator, as its key does{}.",
-                tries(*attempts),
-                failure.as_ref().map(|failure| format!(": {}", reason(failure))).unwrap_or_default()
-            ),
-            Some(format!("{}; `sendoff cancel {id}` takes it out, and its key goes on", redrive())),
-        ),
+        Explanation::Parked { until, failure, attempts } => parked(id, *until, failure.as_ref(), *attempts),
         Explanation::Behind { event, position } => (
             format!("It waits behind event {event} of its key, at position {position}, which goes first."),
             Some(format!("`sendoff explain {event}` says what that one waits for")),
@@ -209,6 +192,29 @@ fn sentence(id: EventId, explanation: &Explanation) -> (String, Option<String>) 
                 moment(*since)
             ),
             Some("`sendoff workers` shows whether one is there".to_owned()),
+        ),
+    }
+}
+
+/// It failed: until when it waits, or for whom.
+fn parked(
+    id: EventId,
+    until: Option<i64>,
+    failure: Option<&Failure>,
+    attempts: Attempts,
+) -> (String, Option<String>) {
+    let redrive = format!("`sendoff redrive {id}` tries it again now");
+    let tries = tries(attempts);
+    let why = failure.map(|failure| format!(": {}", reason(failure))).unwrap_or_default();
+    match until {
+        Some(until) => {
+            (format!("It failed and is tried again at {}, after {tries}{why}.", moment(until)), Some(redrive))
+        }
+        None => (
+            format!(
+                "Its attempts ran out after {tries}, and it waits for an operator, as its key does{why}."
+            ),
+            Some(format!("{redrive}; `sendoff cancel {id}` takes it out, and its key goes on")),
         ),
     }
 }

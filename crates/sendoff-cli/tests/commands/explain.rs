@@ -169,5 +169,6 @@ cases! {
     what_failed_on_sqlite: what_failed, Some(Outbox::new());
     what_failed_on_postgres: what_failed, Outbox::on_server("SENDOFF_TEST_POSTGRES15");
     what_is_over_on_sqlite: what_is_over_or_held_up_by_its_sink, Some(Outbox::new());
+    what_is_over_on_mariadb: what_is_over_or_held_up_by_its_sink, Outbox::on_server("SENDOFF_TEST_MARIADB");
     what_is_over_on_postgres: what_is_over_or_held_up_by_its_sink, Outbox::on_server("SENDOFF_TEST_POSTGRES15");
 }

@@ -1,6 +1,6 @@
 //! Somebody with a Python service on PostgreSQL and a NATS server, who has ten minutes: by commands only, from the starter configuration to an outage of the broker and back.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod nats;
 #[allow(dead_code)]
