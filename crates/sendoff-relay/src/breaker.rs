@@ -90,7 +90,10 @@ impl Breaker {
     /// An event was delivered.
     pub(crate) fn delivered(&mut self) {
         self.pause = self.config.probe;
-        self.error = None;
+        // One that was sent before it went down may be answered after: it is not back for that.
+        if self.is_closed() {
+            self.error = None;
+        }
     }
 
     /// The sink said that it is down. True: that is news.
@@ -122,6 +125,7 @@ mod tests {
         assert_eq!(breaker.permit(start), Permit::Send);
         assert_eq!(breaker.error(), None);
         assert!(breaker.went_down("gone", start));
+        breaker.delivered();
         assert_eq!(breaker.error(), Some("gone"));
         assert!(!breaker.went_down("gone", start), "the rest of a batch is no news");
         assert_eq!(breaker.permit(start), Permit::Wait(start + config.probe));

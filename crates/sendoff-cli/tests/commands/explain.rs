@@ -53,20 +53,29 @@ fn what_waits(outbox: &Outbox) {
     says(outbox, &id, "target_paused", "Its target is paused by an operator.\n`sendoff resume");
     outbox.ok(&["resume", "default"]);
     let second = outbox.enqueue(&["t", "--key", "k"]);
-    let relay = outbox.relay(&Receiver::silent().url);
+    // Long enough that no call of the sink is given up meanwhile.
+    let _relay = outbox.run_relay(&["--sink", &Receiver::silent().url, "--lease", "60"]);
     outbox.until("a worker has it", || is(outbox, &id, "leased"));
     let explained = says(outbox, &id, "leased", "Worker ");
     let worker = outbox.json(&["workers"])["workers"][0]["worker"].as_str().unwrap().to_owned();
     let begins = format!("Worker {worker} (sendoff) has its lane, {}, until 20", explained["lane"]);
     let explained = says(outbox, &id, "leased", &begins);
     assert_eq!((&explained["worker"], &explained["before"]), (&worker.as_str().into(), &0.into()));
-    is_about(&explained["until"], Duration::from_secs(2));
+    is_about(&explained["until"], Duration::from_secs(60));
     let explained = says(outbox, &second, "leased", "Worker ");
     assert!(
         explained["sentence"].as_str().unwrap().ends_with("one event of the lane goes first."),
         "{explained}"
     );
+}
+
+fn what_lost_its_worker(outbox: &Outbox) {
+    let relay = outbox.relay("null:");
+    let worker = || outbox.json(&["workers"])["workers"][0].clone();
+    outbox.until("it has the lanes", || worker()["lanes"] == 64);
+    let worker = worker()["worker"].as_str().unwrap().to_owned();
     drop(relay);
+    let id = outbox.enqueue(&["t"]);
     outbox.until("its worker is known to be lost", || is(outbox, &id, "abandoned"));
     let explained = says(outbox, &id, "abandoned", &format!("Worker {worker} had its lane, "));
     is_about(&explained["since"], Duration::ZERO);
@@ -166,6 +175,8 @@ macro_rules! cases {
 cases! {
     what_waits_on_sqlite: what_waits, Some(Outbox::new());
     what_waits_on_postgres: what_waits, Outbox::on_server("SENDOFF_TEST_POSTGRES15");
+    what_lost_its_worker_on_sqlite: what_lost_its_worker, Some(Outbox::new());
+    what_lost_its_worker_on_postgres: what_lost_its_worker, Outbox::on_server("SENDOFF_TEST_POSTGRES15");
     what_failed_on_sqlite: what_failed, Some(Outbox::new());
     what_failed_on_postgres: what_failed, Outbox::on_server("SENDOFF_TEST_POSTGRES15");
     what_is_over_on_sqlite: what_is_over_or_held_up_by_its_sink, Some(Outbox::new());

@@ -11,7 +11,7 @@ fn what_waits_can_be_cancelled() {
     assert_eq!(outbox.run(&["cancel", &first]).code, 1);
     // One that a worker may be publishing stays.
     let third = outbox.enqueue(&["t"]);
-    let _relay = outbox.relay(&Receiver::silent().url);
+    let _relay = outbox.run_relay(&["--sink", &Receiver::silent().url, "--lease", "60"]);
     outbox.until("a worker has it", || outbox.json(&["explain", &third])["why"] == "leased");
     let done = outbox.run(&["cancel", &third, "--json"]);
     assert_eq!((done.code, &done.json()["cancelled"]), (1, &"may_be_in_flight".into()));
