@@ -1,6 +1,5 @@
 //! The first stage: claims events while there is room for them, and the sink is there.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sendoff::outbox::Claimed;
@@ -96,12 +95,15 @@ async fn permitted(stages: &Loop) -> bool {
 
 /// Lets people know that the sink went down, or that it is back: who looks into the outbox sees no breaker.
 async fn note_sink(stages: &Loop, error: Option<&str>) {
-    if stages.noted_down.load(Ordering::Relaxed) == error.is_some() {
+    let is_down = error.is_some();
+    if *stages.noted_down() == Some(is_down) {
         return;
     }
+    // Until there is an answer: it may be written although none comes.
+    *stages.noted_down() = None;
     or_stop(stages, async {
         match stages.worker.note_sink(error).await {
-            Ok(()) => stages.noted_down.store(error.is_some(), Ordering::Relaxed),
+            Ok(()) => *stages.noted_down() = Some(is_down),
             // Tried again with the next turn.
             Err(error) => tracing::debug!(%error, "the state of the sink could not be noted"),
         }

@@ -3,7 +3,6 @@
 //! claim → parcels → publish → outcomes → settle: a stage each, joined by bounded channels, so that the next events are read and the last ones settled
 //! while these are published.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use sendoff::outbox::{Claimed, Outcome, Receipt, Store, Worker};
@@ -88,14 +87,18 @@ pub(crate) struct Loop {
     pub(crate) unsettled: Counter,
     /// How long an event takes to publish, lately; 0: not known.
     pub(crate) nanos_per_event: Counter,
-    /// It is written down that the sink is down.
-    pub(crate) noted_down: AtomicBool,
+    /// Whether it is written down that the sink is down; none: that is not known.
+    noted_down: Mutex<Option<bool>>,
 }
 
 /// What was decided about an event, with the payload bytes that are no longer held for it.
 pub(crate) type Decided = (Receipt, Outcome, u64);
 
 impl Loop {
+    pub(crate) fn noted_down(&self) -> MutexGuard<'_, Option<bool>> {
+        self.noted_down.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn bytes_of(claimed: &Claimed) -> u64 {
         claimed.event.payload.len() as u64
     }
@@ -112,7 +115,7 @@ pub(crate) async fn run(target: Arc<Target>, store: Arc<dyn Store>) -> Result<()
         settled: Notify::new(),
         unsettled: Counter::default(),
         nanos_per_event: Counter::default(),
-        noted_down: AtomicBool::new(false),
+        noted_down: Mutex::new(Some(false)),
     });
     stages.target.add(&stages);
     // One claim waits while one is packed; outcomes may pile up only as far as the window.
