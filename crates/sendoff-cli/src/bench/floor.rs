@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use sendoff::DEFAULT_TARGET;
-use sendoff::outbox::{Change, Fetch, Flush, LANES, LaneFetch, Member, Settlement, Store, Token, WorkerId};
+use sendoff::outbox::{
+    Change, Fetch, Flush, LANES, LaneFetch, LaneSet, Member, Scope, Settlement, Store, Token, WorkerId,
+};
 use tokio::task::JoinSet;
 
 /// Events a second of fetch and settle alone.
@@ -18,6 +20,7 @@ pub(crate) async fn drain(store: &Arc<dyn Store>, events: u64, workers: u16, bat
             name: format!("floor-{number}"),
             target: DEFAULT_TARGET.to_owned(),
             lease: Duration::from_secs(600),
+            scope: Scope::default(),
         };
         store.join(&member).await?;
         members.push(member);
@@ -25,7 +28,7 @@ pub(crate) async fn drain(store: &Arc<dyn Store>, events: u64, workers: u16, bat
     let mut leased = Vec::new();
     for (number, member) in members.iter().enumerate() {
         let share = LANES / workers + u16::from(number < usize::from(LANES % workers));
-        let lanes = store.take(member, share).await?;
+        let lanes = store.take(member, LaneSet::ALL, share).await?;
         ensure!(lanes.len() == usize::from(share), "the lanes could not be shared out");
         leased.push(lanes.iter().map(|lane| lane.token).collect::<Vec<Token>>());
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sendoff::StoreError;
 use sendoff::outbox::{
-    Census, Fetch, Fetched, Flush, HorizonProbe, Inspect, Lane, LaneFloor, Leased, Member, Page, ParkedFetch,
-    Settled, Store, Token, WorkerId,
+    Census, Fetch, Fetched, Flush, HorizonProbe, Inspect, Lane, LaneFloor, LaneSet, Leased, Member, Page,
+    ParkedFetch, Settled, Store, Token, WorkerId,
 };
 
 /// Settles under the token that is good now, whoever asks. All else is as it was.
@@ -57,8 +57,8 @@ impl Store for Unfenced {
         self.store.census(member).await
     }
 
-    async fn take(&self, member: &Member, most: u16) -> Result<Vec<Leased>, StoreError> {
-        self.store.take(member, most).await
+    async fn take(&self, member: &Member, lanes: LaneSet, most: u16) -> Result<Vec<Leased>, StoreError> {
+        self.store.take(member, lanes, most).await
     }
 
     async fn renew(&self, member: &Member, tokens: &[Token]) -> Result<HashSet<Lane>, StoreError> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sendoff::outbox::{
-    Census, Fetch, Fetched, Flush, HorizonProbe, Lane, LaneFloor, Leased, Member, Page, ParkedFetch, Settled,
-    Store, Token, WorkerId,
+    Census, Fetch, Fetched, Flush, HorizonProbe, Lane, LaneFloor, LaneSet, Leased, Member, Page, ParkedFetch,
+    Settled, Store, Token, WorkerId,
 };
 use sendoff::{StoreError, StoreErrorKind};
 use tokio::time::Instant;
@@ -78,15 +78,15 @@ impl Store for FaultyStore {
     async fn census(&self, member: &Member) -> Result<Census, StoreError> {
         let member = self.member(member);
         let mut census = self.call(self.inner.census(&member)).await?;
-        for worker in &mut census.workers {
-            *worker = self.incarnation.calls_itself(*worker);
+        for peer in &mut census.workers {
+            peer.worker = self.incarnation.calls_itself(peer.worker);
         }
         Ok(census)
     }
 
-    async fn take(&self, member: &Member, most: u16) -> Result<Vec<Leased>, StoreError> {
+    async fn take(&self, member: &Member, lanes: LaneSet, most: u16) -> Result<Vec<Leased>, StoreError> {
         let known = self.member(member);
-        let mut leased = self.call(self.inner.take(&known, most)).await?;
+        let mut leased = self.call(self.inner.take(&known, lanes, most)).await?;
         for lane in &mut leased {
             lane.token.worker = member.worker;
         }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use sendoff::StoreError;
 use sendoff::outbox::{
-    Census, Change, Fetch, Fetched, Flush, Hold, HorizonProbe, Inspect as _, Lane, LaneFloor, Leased, Member,
-    Page, ParkedFetch, Settled, Store, Token, WorkerConfig,
+    Census, Change, Fetch, Fetched, Flush, Hold, HorizonProbe, Inspect as _, Lane, LaneFloor, LaneSet,
+    Leased, Member, Page, ParkedFetch, Settled, Store, Token, WorkerConfig,
 };
 use sendoff::stores::memory::MemoryOutbox;
 
@@ -173,8 +173,8 @@ impl Store for Mutated {
         self.inner.census(member).await
     }
 
-    async fn take(&self, member: &Member, most: u16) -> Result<Vec<Leased>, StoreError> {
-        let mut leased = self.inner.take(&self.member(member), most).await?;
+    async fn take(&self, member: &Member, lanes: LaneSet, most: u16) -> Result<Vec<Leased>, StoreError> {
+        let mut leased = self.inner.take(&self.member(member), lanes, most).await?;
         for lane in &mut leased {
             if self.is(Mutant::CrashesNotCounted) {
                 (lane.crashes, lane.named) = (0, None);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sendoff::StoreError;
 use sendoff::outbox::{
-    Census, Change, Fetch, Fetched, Flush, HorizonProbe, Lane, LaneFloor, Leased, Member, Page, ParkedFetch,
-    Settled, Settlement, Store, Token,
+    Census, Change, Fetch, Fetched, Flush, HorizonProbe, Lane, LaneFloor, LaneSet, Leased, Member, Page,
+    ParkedFetch, Settled, Settlement, Store, Token,
 };
 
 use crate::history::{Effect, IncarnationNo, Micros, Proof, Settling, What};
@@ -79,8 +79,8 @@ impl Store for RecordingStore {
         self.inner.census(member).await
     }
 
-    async fn take(&self, member: &Member, most: u16) -> Result<Vec<Leased>, StoreError> {
-        let leased = self.inner.take(member, most).await?;
+    async fn take(&self, member: &Member, lanes: LaneSet, most: u16) -> Result<Vec<Leased>, StoreError> {
+        let leased = self.inner.take(member, lanes, most).await?;
         for Leased { token, crashes, named, .. } in &leased {
             let (incarnation, proof) = (self.incarnation, proof(*token));
             let (crashes, named) = (*crashes, *named);

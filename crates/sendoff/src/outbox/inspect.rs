@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Serialize;
 
+use super::scope::Scope;
 use super::store::{Failure, Lane, Reason, WorkerId};
 use crate::claim::Timestamp;
 use crate::error::StoreError;
@@ -180,6 +181,11 @@ pub enum Explanation {
         /// The lane.
         lane: Lane,
     },
+    /// Nobody has its lane, and nobody will take it: the workers that are there were started for other lanes.
+    Uncovered {
+        /// The lane.
+        lane: Lane,
+    },
     /// A worker has its lane: it is in flight, or so many events of the lane go first.
     Leased {
         /// The lane.
@@ -243,6 +249,8 @@ pub struct LaneInfo {
     pub floor: i64,
     /// Owners lost in a row.
     pub crashes: u32,
+    /// A worker is there that may have it.
+    pub covered: bool,
 }
 
 /// A worker that is registered.
@@ -264,6 +272,9 @@ pub struct WorkerInfo {
     pub lanes: u64,
     /// Its sink is down.
     pub sink_down: Option<SinkDown>,
+    /// Which lanes it may have, and beside whom.
+    #[serde(flatten)]
+    pub scope: Scope,
 }
 
 /// A parked key.

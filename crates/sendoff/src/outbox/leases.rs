@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+use super::lane_set::LaneSet;
 use super::store::{Leased, Member, Token, WorkerId};
 use crate::claim::{
     ClaimSpec, ClaimSpecBuilder, Claimable, Predicate, Record, TableName, Value, col, now, now_plus,
@@ -11,22 +12,24 @@ use crate::error::StoreError;
 /// How many lanes a target has. Fixed when the outbox is made: another number would move keys between lanes.
 pub const LANES: u16 = 64;
 
-/// Leases up to `most` lanes: those that were released, then those whose lease has ended, then those of owners that are known to be gone. A
+/// Leases up to `most` of these lanes: those that were released, then those whose lease has ended, then those of owners that are known to be gone. A
 /// lane that was not released counts a crash.
 pub(crate) async fn take<T>(
     lanes: &T,
     table: &TableName,
     member: &Member,
     gone: &[WorkerId],
+    wanted: LaneSet,
     most: u16,
 ) -> Result<Vec<Leased>, StoreError>
 where
     T: Claimable<Row = Record>,
 {
     let mut leased = Vec::new();
-    let lost = |eligible: Predicate| lease(table, member, eligible).add("crashes", 1);
+    let lease = |eligible: Predicate| lease(table, member, wanted, eligible);
+    let lost = |eligible: Predicate| lease(eligible).add("crashes", 1);
     let mut claims = vec![
-        lease(table, member, col("owner").is_null()),
+        lease(col("owner").is_null()),
         lost(col("owner").is_not_null().and(col("lease_until").lt(now()))),
     ];
     claims.extend(gone.iter().map(|worker| lost(col("owner").eq(worker.0))));
@@ -43,9 +46,13 @@ where
     Ok(leased)
 }
 
-fn lease(table: &TableName, member: &Member, eligible: Predicate) -> ClaimSpecBuilder {
+fn lease(table: &TableName, member: &Member, wanted: LaneSet, eligible: Predicate) -> ClaimSpecBuilder {
+    let mut of_target = col("target").eq(member.target.as_str());
+    if wanted != LaneSet::ALL {
+        of_target = of_target.and(col("lane").is_in(wanted.iter().map(i64::from)));
+    }
     ClaimSpec::on_table(table.clone())
-        .eligible(col("target").eq(member.target.as_str()).and(eligible))
+        .eligible(of_target.and(eligible))
         .set("owner", member.worker.0)
         .add("epoch", 1)
         .set("lease_until", now_plus(member.lease))

@@ -9,7 +9,9 @@
 //! - [`Inspect`] is for operators: counts, lists, why an event has not been delivered, redrive, purge.
 
 mod inspect;
+mod lane_set;
 pub(crate) mod leases;
+mod scope;
 mod store;
 mod worker;
 
@@ -17,7 +19,9 @@ pub use inspect::{
     COUNT_MAX, Cancelled, Counts, Discard, EventState, Explanation, Inspect, KeyInfo, LaneInfo, ListQuery,
     Listed, Purge, Redrive, Redriven, Selection, SinkDown, TargetCounts, WorkerInfo,
 };
+pub use lane_set::{LaneSet, LaneSetError};
 pub use leases::LANES;
+pub use scope::{Peer, Scope};
 pub(crate) use store::rests_on_marker;
 pub use store::{
     Cause, Census, Change, Due, ERROR_CHARS_MAX, Failure, Fetch, Fetched, Flush, Hold, HorizonProbe, Lane,

@@ -12,6 +12,8 @@ use async_trait::async_trait;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::lane_set::LaneSet;
+use super::scope::{Peer, Scope};
 use crate::claim::Timestamp;
 use crate::error::StoreError;
 use crate::event::{Attempts, Event};
@@ -47,6 +49,8 @@ pub struct Member {
     pub target: String,
     /// How long its leases last.
     pub lease: Duration,
+    /// Which lanes it may have, for the others to know.
+    pub scope: Scope,
 }
 
 /// Proof of one lease of one lane. A lane that is leased again has a higher epoch, and what is settled
@@ -78,11 +82,16 @@ pub struct Leased {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Census {
     /// The live workers, lowest id first. The asking one is among them unless its registration was lost.
-    pub workers: Vec<WorkerId>,
-    /// How many lanes there are to share.
-    pub lanes: u16,
+    pub workers: Vec<Peer>,
     /// An operator has paused the target: nothing is to be handed out.
     pub paused: bool,
+}
+
+impl Census {
+    /// The lanes that one of them may have.
+    pub fn covered(&self) -> LaneSet {
+        self.workers.iter().fold(LaneSet::NONE, |all, peer| all.with(peer.scope.lanes))
+    }
 }
 
 /// What to read of one lane.
@@ -415,8 +424,8 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Who works for this worker's target.
     async fn census(&self, member: &Member) -> Result<Census, StoreError>;
 
-    /// Leases up to `most` lanes: released ones first, then those whose lease has ended or whose owner is provably gone.
-    async fn take(&self, member: &Member, most: u16) -> Result<Vec<Leased>, StoreError>;
+    /// Leases up to `most` of these lanes: released ones first, then those whose lease has ended or whose owner is provably gone.
+    async fn take(&self, member: &Member, lanes: LaneSet, most: u16) -> Result<Vec<Leased>, StoreError>;
 
     /// Prolongs the worker's registration and these leases; the lanes that are still its own.
     async fn renew(&self, member: &Member, tokens: &[Token]) -> Result<HashSet<Lane>, StoreError>;

@@ -1,8 +1,8 @@
 //! The one list of what an outbox promises.
 
 use super::outboxes::{
-    apart, cancel, crash, dead, delayed, enqueue, explain, fence, inspect, lanes, order, overlap, parked,
-    race, redrive, settle, share, texts,
+    apart, cancel, crash, dead, delayed, enqueue, exclusive, explain, fence, inspect, lanes, order, overlap,
+    parked, race, ranges, redrive, settle, share, texts,
 };
 use super::{Case, StoreHarness};
 
@@ -61,6 +61,19 @@ fn owning<H: StoreHarness>() -> Vec<Case<H>> {
         share::a_worker_that_stops_leaves_nothing_behind,
         share::a_stop_waits_for_what_is_in_flight,
         share::what_is_not_settled_within_the_grace_is_delivered_again,
+        ranges::workers_of_two_ranges_deliver_their_own_lanes,
+        ranges::workers_of_one_range_share_it,
+        ranges::workers_without_a_range_have_the_rest_and_what_is_left_behind,
+        ranges::a_lane_that_nobody_may_have_is_said_to_be_so,
+        ranges::no_lane_is_taken_but_those_that_are_wanted,
+        ranges::a_range_is_known_to_the_others_for_as_long_as_its_worker_is,
+        ranges::a_worker_that_may_have_no_lane_does_not_start,
+        exclusive::one_works_and_the_next_takes_over_when_it_stops,
+        exclusive::the_next_takes_over_when_one_is_lost,
+        exclusive::of_many_that_start_at_once_one_works,
+        exclusive::one_works_in_each_range,
+        exclusive::who_loses_what_they_go_by_stops_at_once,
+        exclusive::beside_workers_that_share_it_has_its_share,
         fence::a_stale_token_settles_nothing,
         fence::a_stale_token_settles_no_parked_event,
         fence::the_lease_of_a_lost_owner_is_as_stale,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sendoff::outbox::{
-    Change, EventState, Explanation, Fetch, Flush, Inspect, KeyInfo, LANES, LaneFetch, ListQuery, Listed,
-    Member, Place, Settled, Settlement, Store, Token, WorkerId,
+    Change, EventState, Explanation, Fetch, Flush, Inspect, KeyInfo, LANES, LaneFetch, LaneSet, ListQuery,
+    Listed, Member, Place, Scope, Settled, Settlement, Store, Token, WorkerId,
 };
 use sendoff::stores::memory::MemoryOutbox;
 use sendoff::stores::mysql::MysqlDatabase;
@@ -156,9 +156,10 @@ impl Bench {
             name: format!("worker of {target}"),
             target: target.to_owned(),
             lease,
+            scope: Scope::default(),
         };
         self.store.join(&member).await.unwrap();
-        let lanes = self.store.take(&member, LANES).await.unwrap();
+        let lanes = self.store.take(&member, LaneSet::ALL, LANES).await.unwrap();
         assert_eq!(lanes.len(), usize::from(LANES));
         let tokens = lanes.into_iter().map(|lane| (lane.token.lane, lane.token)).collect();
         Leased { member, tokens }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::error::StoreError;
 use crate::event::{DEFAULT_TARGET, Event};
-use crate::outbox::{Cause, Failure, Token};
+use crate::outbox::{Cause, Failure, LaneSet, Scope, Token};
 
 /// What becomes of an event that nobody will try again by himself, and of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,6 +43,13 @@ pub struct WorkerConfig {
     pub crash_pause: Duration,
     /// What becomes of events that are given up.
     pub on_exhausted: OnExhausted,
+    /// It has none but these lanes, and shares them with the others that may have them.
+    pub lanes: LaneSet,
+    /// Of the exclusive workers of a target that have the same `lanes`, one works; the others stand by. One takes over at once when it stops, and when
+    /// its leases end, or it is provably gone, if it is lost.
+    pub exclusive: bool,
+    /// What the workers of one relay have in common: two of them in one range are not two relays.
+    pub relay: Option<Uuid>,
 }
 
 impl Default for WorkerConfig {
@@ -56,6 +64,9 @@ impl Default for WorkerConfig {
             crashes_max: 5,
             crash_pause: Duration::from_secs(10),
             on_exhausted: OnExhausted::default(),
+            lanes: LaneSet::ALL,
+            exclusive: false,
+            relay: None,
         }
     }
 }
@@ -79,7 +90,14 @@ impl WorkerConfig {
         if self.target.is_empty() || self.target.len() > crate::event::TARGET_BYTES_MAX {
             return refuse("the target's name must have 1 to 63 bytes");
         }
+        if self.lanes.is_empty() {
+            return refuse("it may have no lane: give it some, or leave `lanes` as it is for all");
+        }
         Ok(())
+    }
+
+    pub(super) fn scope(&self) -> Scope {
+        Scope { lanes: self.lanes, exclusive: self.exclusive, relay: self.relay }
     }
 
     /// How often the worker looks whether others came or went.

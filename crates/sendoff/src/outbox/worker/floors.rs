@@ -147,7 +147,7 @@ mod tests {
     fn a_page_that_was_asked_for_before_the_floors_were_reset_shows_nothing() {
         let now = Instant::now();
         let later = now + std::time::Duration::from_secs(1);
-        let mut state = State::new(now);
+        let mut state = State::new(now, None);
         let token = Token { lane: 3, epoch: 1, worker: crate::outbox::WorkerId::generate() };
         let leased = Leased { token, floor: 3_000, crashes: 0, named: None };
         state.add(&[leased], later + std::time::Duration::from_secs(60), now);

@@ -7,8 +7,10 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::admit::accuse;
+use super::share::{Share, shares};
+use super::state::State;
 use crate::error::StoreError;
-use crate::outbox::{Flush, HorizonProbe, Lane, Reason, Settlement, Token};
+use crate::outbox::{Flush, HorizonProbe, Lane, LaneSet, Reason, Settlement, Token};
 
 /// So many deleted rows make it worth finding the horizon again.
 const FLOOR_WORTH: u64 = 500;
@@ -47,17 +49,14 @@ impl Keeper {
     pub(super) async fn tick(&mut self, inner: &Inner) -> Result<(), StoreError> {
         let census = inner.store.census(&inner.member).await?;
         inner.state().paused = census.paused;
-        if !census.workers.contains(&inner.member.worker) {
+        if !census.workers.iter().any(|peer| peer.worker == inner.member.worker) {
             inner.store.join(&inner.member).await?;
             // Who lost its registration may have lost its lanes with it.
             self.renewed = None;
             return self.renew(inner).await;
         }
         self.renew(inner).await?;
-        let rank = census.workers.iter().position(|worker| *worker == inner.member.worker).unwrap_or(0);
-        let share = share(census.lanes, census.workers.len(), rank);
-        give_surplus(inner, share).await?;
-        take_missing(inner, share).await?;
+        keep_shares(inner, &shares(&census.workers, inner.member.worker)).await?;
         settle_accused(inner).await?;
         self.raise_floors(inner).await
     }
@@ -107,31 +106,33 @@ impl Keeper {
     }
 }
 
-/// How many lanes the worker of this rank has among so many: the lanes that do not divide go to the first ones.
-fn share(lanes: u16, workers: usize, rank: usize) -> usize {
-    let lanes = usize::from(lanes);
-    lanes / workers.max(1) + usize::from(rank < lanes % workers.max(1))
+/// Gives and takes lanes until it has its shares. Without its baton an exclusive worker has nothing, and asks for nothing else.
+async fn keep_shares(inner: &Inner, shares: &[Share]) -> Result<(), StoreError> {
+    if let Some(baton) = inner.member.scope.baton().filter(|_| inner.state().stands_by()) {
+        let baton = [Share { lanes: LaneSet::one(baton), count: 1 }];
+        give_surplus(inner, &baton).await?;
+        take_missing(inner, &baton).await?;
+        if inner.state().stands_by() {
+            return Ok(());
+        }
+        tracing::info!(worker = %inner.member.worker, scope = %inner.member.scope, "works: no other exclusive worker has these lanes");
+    }
+    give_surplus(inner, shares).await?;
+    take_missing(inner, shares).await
 }
 
 /// Lanes above the share are not handed out from any more, and go back once nothing of them is in flight: the next owner
 /// never meets an event that is under way here.
-async fn give_surplus(inner: &Inner, share: usize) -> Result<(), StoreError> {
+async fn give_surplus(inner: &Inner, shares: &[Share]) -> Result<(), StoreError> {
     let empty: Vec<Token> = {
         let mut state = inner.state();
-        let mut staying = state.lanes.values().filter(|lane| !lane.draining).count();
         let mut idle_first: Vec<(usize, Lane)> =
             state.lanes.iter().map(|(lane, known)| (known.in_flight.len(), *lane)).collect();
         idle_first.sort_unstable();
-        for (_, number) in idle_first {
-            let Some(lane) = state.lanes.get_mut(&number) else { continue };
-            if staying > share && !lane.draining {
-                lane.draining = true;
-                staying -= 1;
-            } else if staying < share && lane.draining && !lane.leaving {
-                // Somebody left: it is wanted here after all.
-                lane.draining = false;
-                staying += 1;
-            }
+        let shared = shares.iter().fold(LaneSet::NONE, |all, share| all.with(share.lanes));
+        let rest = Share { lanes: LaneSet::ALL.without(shared), count: 0 };
+        for share in shares.iter().chain([&rest]) {
+            drain_surplus(&mut state, &idle_first, share);
         }
         let empty = state.lanes.values_mut().filter(|lane| lane.draining && lane.in_flight.is_empty());
         let leave = |lane: &mut super::state::LaneState| {
@@ -154,16 +155,34 @@ async fn give_surplus(inner: &Inner, share: usize) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn take_missing(inner: &Inner, share: usize) -> Result<(), StoreError> {
-    let held = inner.state().lanes.len();
-    let Ok(missing) = u16::try_from(share.saturating_sub(held)) else { return Ok(()) };
-    if missing == 0 || inner.state().stopping {
-        return Ok(());
+fn drain_surplus(state: &mut State, idle_first: &[(usize, Lane)], share: &Share) {
+    let of_share = |lane: &Lane| share.lanes.contains(*lane);
+    let mut staying = state.lanes.iter().filter(|(lane, known)| of_share(lane) && !known.draining).count();
+    for (_, number) in idle_first.iter().filter(|(_, lane)| of_share(lane)) {
+        let Some(lane) = state.lanes.get_mut(number) else { continue };
+        if staying > share.count && !lane.draining {
+            lane.draining = true;
+            staying -= 1;
+        } else if staying < share.count && lane.draining && !lane.leaving {
+            // Somebody left: it is wanted here after all.
+            lane.draining = false;
+            staying += 1;
+        }
     }
-    let before = Instant::now();
-    let leased = inner.store.take(&inner.member, missing).await?;
-    let now = Instant::now();
-    inner.state().add(&leased, inner.deadline_from(before), now);
+}
+
+async fn take_missing(inner: &Inner, shares: &[Share]) -> Result<(), StoreError> {
+    for share in shares {
+        let held = inner.state().lanes.keys().filter(|lane| share.lanes.contains(**lane)).count();
+        let missing = u16::try_from(share.count.saturating_sub(held)).unwrap_or(u16::MAX);
+        if missing == 0 || inner.state().stopping {
+            continue;
+        }
+        let before = Instant::now();
+        let leased = inner.store.take(&inner.member, share.lanes, missing).await?;
+        let now = Instant::now();
+        inner.state().add(&leased, inner.deadline_from(before), now);
+    }
     Ok(())
 }
 
@@ -204,18 +223,4 @@ async fn accusation(inner: &Inner, token: Token, position: i64) -> Result<Option
     }
     lane.accusation.clone_from(&settlement);
     Ok(settlement)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_add_up_to_all_lanes_and_differ_by_one_at_most() {
-        for workers in 1..=70 {
-            let shares: Vec<usize> = (0..workers).map(|rank| share(64, workers, rank)).collect();
-            assert_eq!(shares.iter().sum::<usize>(), 64);
-            assert!(shares[0] - shares[workers - 1] <= 1);
-        }
-    }
 }

@@ -1,10 +1,12 @@
 //! One claiming loop's engine: lanes, events in flight, settlements. It publishes nothing.
 
 mod admit;
+mod baton;
 mod config;
 mod floors;
 mod keeper;
 mod plan;
+mod share;
 mod state;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -75,13 +77,15 @@ impl Worker {
             name: config.name.clone(),
             target: config.target.clone(),
             lease: config.lease,
+            scope: config.scope(),
         };
+        let baton = member.scope.baton();
         store.join(&member).await?;
         let inner = Arc::new(Inner {
             store,
             member,
             config,
-            state: Mutex::new(State::new(Instant::now())),
+            state: Mutex::new(State::new(Instant::now(), baton)),
             fetching: tokio::sync::Mutex::new(()),
             lane_emptied: Notify::new(),
         });

@@ -201,6 +201,8 @@ pub(super) struct Recent {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) lanes: BTreeMap<Lane, LaneState>,
+    /// Without this lane it may hand out from no other: somebody else works.
+    pub(super) baton: Option<Lane>,
     pub(super) paused: bool,
     /// The leases could not be kept the last time.
     pub(super) suspended: bool,
@@ -223,9 +225,10 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(super) fn new(now: Instant, baton: Option<Lane>) -> Self {
         Self {
             lanes: BTreeMap::new(),
+            baton,
             paused: false,
             suspended: false,
             stopping: false,
@@ -252,6 +255,7 @@ impl State {
     }
 
     pub(super) fn add(&mut self, leased: &[Leased], deadline: Instant, now: Instant) {
+        let deadline = self.within_baton(deadline);
         for lane in leased {
             self.lanes.insert(lane.token.lane, LaneState::new(lane, deadline, now));
         }
@@ -269,6 +273,7 @@ impl State {
                 self.stats.lost += 1;
             }
         }
+        self.drain_without_baton();
     }
 
     /// The lane, if it is still held under the same lease.

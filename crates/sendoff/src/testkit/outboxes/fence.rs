@@ -144,6 +144,7 @@ pub(crate) async fn a_worker_that_lost_its_lanes_is_told_so<H: StoreHarness>(har
                 name: "worker".to_owned(),
                 target: crate::DEFAULT_TARGET.to_owned(),
                 lease: LONG,
+                scope: Default::default(),
             };
             harness.store().leave(&member).await.unwrap();
             let successor = Owner::of_all(&*harness, LONG).await;

@@ -6,6 +6,7 @@ pub(super) mod crash;
 pub(super) mod dead;
 pub(super) mod delayed;
 pub(super) mod enqueue;
+pub(super) mod exclusive;
 pub(super) mod explain;
 pub(super) mod fence;
 pub(super) mod inspect;
@@ -14,6 +15,7 @@ pub(super) mod order;
 pub(super) mod overlap;
 pub(super) mod parked;
 pub(super) mod race;
+pub(super) mod ranges;
 pub(super) mod redrive;
 pub(super) mod settle;
 pub(super) mod share;
@@ -28,8 +30,8 @@ use std::time::{Duration, Instant};
 use super::{HostTransaction as _, StoreHarness};
 use crate::event::{DEFAULT_TARGET, Event, EventId, NewEvent};
 use crate::outbox::{
-    Cause, Change, Failure, Fetch, Fetched, Flush, LANES, Lane, LaneFetch, Leased, Member, Outcome,
-    Selection, Settled, Settlement, Store, Summary, Token, Worker, WorkerConfig, WorkerId,
+    Cause, Change, Failure, Fetch, Fetched, Flush, LANES, Lane, LaneFetch, LaneSet, Leased, Member, Outcome,
+    Scope, Selection, Settled, Settlement, Store, Summary, Token, Worker, WorkerConfig, WorkerId,
 };
 
 /// Only a broken promise takes so long.
@@ -155,6 +157,7 @@ impl Owner {
             name: "owner".to_owned(),
             target: target.to_owned(),
             lease,
+            scope: Scope::default(),
         };
         store.join(&member).await.unwrap();
         Self { store, member, leased: Vec::new() }
@@ -163,7 +166,8 @@ impl Owner {
     /// One that only looks, and is not registered: no worker shares its lanes with it.
     fn watching(store: Arc<dyn Store>) -> Self {
         let target = DEFAULT_TARGET.to_owned();
-        let member = Member { worker: WorkerId::generate(), name: "watcher".to_owned(), target, lease: LONG };
+        let (worker, name) = (WorkerId::generate(), "watcher".to_owned());
+        let member = Member { worker, name, target, lease: LONG, scope: Scope::default() };
         Self { store, member, leased: Vec::new() }
     }
 
@@ -176,7 +180,7 @@ impl Owner {
 
     /// What it got now; added to what it has.
     async fn take(&mut self, most: u16) -> Vec<Leased> {
-        let got = self.store.take(&self.member, most).await.unwrap();
+        let got = self.store.take(&self.member, LaneSet::ALL, most).await.unwrap();
         assert!(got.len() <= usize::from(most), "{} lanes were given for {most}", got.len());
         let lanes: HashSet<Lane> = got.iter().map(|leased| leased.token.lane).collect();
         assert_eq!(lanes.len(), got.len(), "a lane was given twice in one answer");

@@ -129,6 +129,7 @@ pub(crate) async fn a_lane_lost_during_a_fetch_hands_out_nothing_that_settles<H:
         name: "worker".to_owned(),
         target: crate::DEFAULT_TARGET.to_owned(),
         lease: super::LONG,
+        scope: Default::default(),
     };
     let mut successor = None;
     let claimed = claim_while(&store, &worker, async {

@@ -99,6 +99,7 @@ pub(crate) async fn a_worker_that_lost_its_registration_joins_again<H: StoreHarn
         name: "worker".to_owned(),
         target: crate::DEFAULT_TARGET.to_owned(),
         lease: LEASE,
+        scope: Default::default(),
     };
     // As if somebody had cleared the register behind its back.
     harness.store().leave(&member).await.unwrap();
@@ -136,7 +137,8 @@ pub(crate) async fn a_worker_that_stops_leaves_nothing_behind<H: StoreHarness>(h
     }
     let owner = Owner::join(harness.store(), LONG).await;
     let census = owner.store.census(&owner.member).await.unwrap();
-    assert_eq!(census.workers, [owner.member.worker], "a worker that stopped is registered");
+    let registered: Vec<_> = census.workers.iter().map(|peer| peer.worker).collect();
+    assert_eq!(registered, [owner.member.worker], "a worker that stopped is registered");
 }
 
 pub(crate) async fn a_stop_waits_for_what_is_in_flight<H: StoreHarness>(harness: Arc<H>) {

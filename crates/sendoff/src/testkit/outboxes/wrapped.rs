@@ -9,8 +9,8 @@ use tokio::sync::Semaphore;
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::outbox::{
-    Census, Fetch, Fetched, Flush, HorizonProbe, Lane, LaneFloor, Leased, Member, Page, ParkedFetch, Settled,
-    Store, Token,
+    Census, Fetch, Fetched, Flush, HorizonProbe, Lane, LaneFloor, LaneSet, Leased, Member, Page, ParkedFetch,
+    Settled, Store, Token,
 };
 
 /// A store whose answers to `fetch` can be held back, and whose settlements can be made to fail.
@@ -76,8 +76,8 @@ impl Store for Wrapped {
         self.store.census(member).await
     }
 
-    async fn take(&self, member: &Member, most: u16) -> Result<Vec<Leased>, StoreError> {
-        self.store.take(member, most).await
+    async fn take(&self, member: &Member, lanes: LaneSet, most: u16) -> Result<Vec<Leased>, StoreError> {
+        self.store.take(member, lanes, most).await
     }
 
     async fn renew(&self, member: &Member, tokens: &[Token]) -> Result<HashSet<Lane>, StoreError> {

@@ -25,6 +25,7 @@ struct Owner {
 impl MemoryOutbox {
     fn lane_infos(&self, target: &str, tables: &Tables, now: Timestamp) -> Vec<LaneInfo> {
         let rows = self.lanes.rows();
+        let covered = tables.covered(target, now);
         let mine = rows.iter().filter(|row| row.get("target") == Some(&target.into()));
         mine.map(|row| {
             let number = |column| match row.get(column) {
@@ -36,8 +37,10 @@ impl MemoryOutbox {
                 Some(Value::Timestamp(until)) => Some(*until),
                 _ => None,
             };
+            let lane = Lane::try_from(number("lane")).unwrap_or_default();
             LaneInfo {
-                lane: Lane::try_from(number("lane")).unwrap_or_default(),
+                lane,
+                covered: covered.contains(lane),
                 owner,
                 name: owner.and_then(|owner| Some(tables.workers.get(&owner)?.name.clone())),
                 lease_until: until.map(Timestamp::as_micros),
@@ -106,13 +109,17 @@ impl MemoryOutbox {
         if let Some(first) = tables.first_of_key(event) {
             return behind(first);
         }
-        let Some(owner) = self.owner(event, tables, now) else {
-            let is_served =
-                tables.workers.values().any(|worker| worker.target == event.target && worker.until >= now);
-            return if is_served {
-                Explanation::Unleased { lane: event.lane }
-            } else {
+        let owner = self.owner(event, tables, now);
+        let covered = tables.covered(&event.target, now);
+        let is_held = owner.as_ref().is_some_and(|owner| !owner.info.expired);
+        if !is_held && !covered.is_empty() && !covered.contains(event.lane) {
+            return Explanation::Uncovered { lane: event.lane };
+        }
+        let Some(owner) = owner else {
+            return if covered.is_empty() {
                 Explanation::NoWorker
+            } else {
+                Explanation::Unleased { lane: event.lane }
             };
         };
         let (Some(worker), Some(until)) = (owner.info.owner, owner.info.lease_until) else {
@@ -273,6 +280,7 @@ impl Inspect for MemoryOutbox {
                 expired: row.until < now,
                 lanes: lanes.iter().filter(|lane| lane.owner == Some(*id)).count() as u64,
                 sink_down: row.sink_down.clone(),
+                scope: row.scope,
             }
         };
         let mut workers: Vec<WorkerInfo> = tables.workers.iter().map(info).collect();

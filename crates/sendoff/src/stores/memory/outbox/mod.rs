@@ -18,8 +18,8 @@ use crate::claim::{
 use crate::error::StoreError;
 use crate::event::{EventId, Limits, NewEvent};
 use crate::outbox::{
-    Census, Fetch, Fetched, Flush, Hold, HorizonProbe, LANES, Lane, LaneFloor, Leased, Member, Page,
-    ParkedFetch, Place, Reason, Settled, SinkDown, Store, Token, WorkerId, leases,
+    Census, Fetch, Fetched, Flush, Hold, HorizonProbe, LANES, Lane, LaneFloor, LaneSet, Leased, Member, Page,
+    ParkedFetch, Peer, Place, Reason, Settled, SinkDown, Store, Token, WorkerId, leases,
 };
 
 /// An outbox in memory, with a clock of its own.
@@ -155,7 +155,8 @@ impl Store for MemoryOutbox {
         let until = after(now, member.lease);
         let sink_down = tables.workers.remove(&member.worker).and_then(|row| row.sink_down);
         let (target, name) = (member.target.clone(), member.name.clone());
-        tables.workers.insert(member.worker, WorkerRow { target, name, since: now, until, sink_down });
+        let row = WorkerRow { target, name, scope: member.scope, since: now, until, sink_down };
+        tables.workers.insert(member.worker, row);
         let target = Value::from(member.target.as_str());
         if !self.lanes.rows().iter().any(|row| row.get("target") == Some(&target)) {
             let rows: Vec<Vec<(&str, Value)>> = (0..LANES)
@@ -180,14 +181,15 @@ impl Store for MemoryOutbox {
         let now = self.now();
         let tables = self.tables();
         let live = |(_, row): &(&WorkerId, &WorkerRow)| row.target == member.target && row.until >= now;
-        let workers = tables.workers.iter().filter(live).map(|(worker, _)| *worker).collect();
-        Ok(Census { workers, lanes: LANES, paused: tables.paused.contains(&member.target) })
+        let peer = |(worker, row): (&WorkerId, &WorkerRow)| Peer { worker: *worker, scope: row.scope };
+        let workers = tables.workers.iter().filter(live).map(peer).collect();
+        Ok(Census { workers, paused: tables.paused.contains(&member.target) })
     }
 
-    async fn take(&self, member: &Member, most: u16) -> Result<Vec<Leased>, StoreError> {
+    async fn take(&self, member: &Member, lanes: LaneSet, most: u16) -> Result<Vec<Leased>, StoreError> {
         let table = crate::claim::TableName::parse("lane")
             .map_err(|error| StoreError::rejected("lease", "lane", error.to_string()))?;
-        leases::take(&self.lanes, &table, member, &[], most).await
+        leases::take(&self.lanes, &table, member, &[], lanes, most).await
     }
 
     async fn renew(&self, member: &Member, tokens: &[Token]) -> Result<HashSet<Lane>, StoreError> {

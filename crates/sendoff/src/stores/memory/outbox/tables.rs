@@ -7,7 +7,7 @@ use crate::claim::Timestamp;
 use crate::error::StoreError;
 use crate::event::{Attempts, Event, EventId, NewEvent};
 use crate::outbox::{
-    Change, Due, Failure, Fetched, Hold, LANES, Lane, Place, Reason, Settlement, SinkDown, WorkerId,
+    Change, Due, Failure, Fetched, Hold, LANES, Lane, LaneSet, Place, Reason, Scope, Settlement, SinkDown, WorkerId,
     rests_on_marker,
 };
 
@@ -39,6 +39,7 @@ pub(super) struct DeadRow {
 pub(super) struct WorkerRow {
     pub(super) target: String,
     pub(super) name: String,
+    pub(super) scope: Scope,
     pub(super) since: Timestamp,
     pub(super) until: Timestamp,
     pub(super) sink_down: Option<SinkDown>,
@@ -70,6 +71,12 @@ pub(super) struct Tables {
 }
 
 impl Tables {
+    /// The lanes that a worker which is there may have.
+    pub(super) fn covered(&self, target: &str, now: Timestamp) -> LaneSet {
+        let live = self.workers.values().filter(|worker| worker.target == target && worker.until >= now);
+        live.fold(LaneSet::NONE, |all, worker| all.with(worker.scope.lanes))
+    }
+
     /// An event with the next position.
     pub(super) fn row(&mut self, new: &NewEvent, now: Timestamp) -> Fetched {
         self.sequence += 1;

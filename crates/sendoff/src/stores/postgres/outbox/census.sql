@@ -9,6 +9,8 @@ SELECT
             AND lock.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
             AND (lock.classid::bigint << 32) | lock.objid::bigint
                 = ('x' || left(replace(w.worker::text, '-', ''), 16))::bit(64)::bigint
-    ) AS is_gone
+    ) AS is_gone,
+    s.value AS scope
 FROM {worker} AS w
+LEFT JOIN {meta} AS s ON s.name = 'scope:' || replace(w.worker::text, '-', '')
 WHERE w.target = $1 AND w.lease_until >= statement_timestamp()

@@ -23,8 +23,8 @@ pub use self::wake::{Announcer, Listening};
 use super::{Pooler, PostgresDatabase, errors};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::outbox::{
-    Census, Fetch, Fetched, Flush, HorizonProbe, LANES, Lane, LaneFloor, Leased, Member, Page, ParkedFetch,
-    Settled, Store, Token, WorkerId,
+    Census, Fetch, Fetched, Flush, HorizonProbe, Lane, LaneFloor, LaneSet, Leased, Member, Page, ParkedFetch,
+    Peer, Scope, Settled, Store, Token, WorkerId,
 };
 use crate::stores::sql::{Names, SqlOutbox, Templates, paused_name};
 
@@ -178,20 +178,23 @@ impl PostgresOutbox {
                 self.sessions.close(member.worker);
                 convert(error)
             })?;
-        let mut census = Census { lanes: LANES, ..Census::default() };
+        let mut census = Census::default();
         let mut without_lock = Vec::new();
         for row in rows {
             let worker = WorkerId(row.try_get("worker").map_err(convert)?);
             let paused: i64 = row.try_get("paused").map_err(convert)?;
             census.paused = paused > 0;
-            census.workers.push(worker);
+            let scope: Option<String> = row.try_get("scope").map_err(convert)?;
+            census
+                .workers
+                .push(Peer { worker, scope: scope.map_or_else(Scope::default, |text| Scope::read(&text)) });
             if row.try_get("is_gone").map_err(convert)? {
                 without_lock.push(worker);
             }
         }
         let gone = self.sessions.gone(&without_lock);
-        census.workers.retain(|worker| !gone.contains(worker));
-        census.workers.sort_unstable();
+        census.workers.retain(|peer| !gone.contains(&peer.worker));
+        census.workers.sort_unstable_by_key(|peer| peer.worker);
         Ok((census, gone))
     }
 }
@@ -213,17 +216,18 @@ impl Store for PostgresOutbox {
         self.floor.census(member).await
     }
 
-    async fn take(&self, member: &Member, most: u16) -> Result<Vec<Leased>, StoreError> {
+    async fn take(&self, member: &Member, lanes: LaneSet, most: u16) -> Result<Vec<Leased>, StoreError> {
         if !self.has_sessions() {
-            return self.floor.take(member, most).await;
+            return self.floor.take(member, lanes, most).await;
         }
         let (_, gone) = self.census_in_session(member).await?;
         self.floor.forget_workers(member).await?;
-        let leased = self.floor.take_from(member, &gone, most).await?;
+        let leased = self.floor.take_from(member, &gone, lanes, most).await?;
         if !gone.is_empty() {
             let ids: Vec<uuid::Uuid> = gone.iter().map(|worker| worker.0).collect();
             let forget = sqlx::query(AssertSqlSafe(self.statements.forget_gone.as_str()));
             self.fetch_all("take", forget.bind(&member.target).bind(ids)).await?;
+            self.floor.forget_scopes().await?;
         }
         Ok(leased)
     }

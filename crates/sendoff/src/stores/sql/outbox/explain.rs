@@ -82,6 +82,10 @@ impl<D: SqlDatabase> SqlOutbox<D> {
         let name = row.optional_text("name")?.unwrap_or_default();
         let until = row.optional_moment("lease_until")?;
         let floor = row.optional_int("floor")?.unwrap_or_default();
+        let is_held = owner.is_some() && until.is_some_and(|until| until >= now);
+        if is_served && !is_held && !self.census_of(&event.target).await?.covered().contains(lane) {
+            return Ok(Explanation::Uncovered { lane });
+        }
         Ok(match (owner, until) {
             (Some(worker), Some(until)) if until < now => {
                 Explanation::Abandoned { lane, worker, since: until.as_micros() }

@@ -80,9 +80,12 @@ impl<D: SqlDatabase> SqlOutbox<D> {
     pub(super) async fn lane_infos(&self, target: &str) -> Result<Vec<LaneInfo>, StoreError> {
         let statement = self.templates.fill(include_str!("lanes.sql"), &[("target", Arg::from(target))])?;
         let rows = self.read("inspect", &statement).await?;
+        let covered = self.census_of(target).await?.covered();
         let read = |mut row: super::RowReader| {
+            let lane = row.lane()?;
             Ok(LaneInfo {
-                lane: row.lane()?,
+                lane,
+                covered: covered.contains(lane),
                 owner: row.optional_uuid("owner")?.map(WorkerId),
                 name: row.optional_text("name")?,
                 lease_until: row.optional_moment("lease_until")?.map(|until| until.as_micros()),
@@ -111,6 +114,7 @@ impl<D: SqlDatabase> SqlOutbox<D> {
                 lease_until: row.moment("lease_until")?.as_micros(),
                 expired: row.int("expired")? > 0,
                 lanes: row.count("lanes")?.into(),
+                scope: row.scope()?,
             })
         };
         rows.into_iter().map(read).collect()

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::claim::{Timestamp, Value};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::{Attempts, Event, EventId, Headers};
-use crate::outbox::{Cause, Failure, Fetched, Hold, Place, Reason};
+use crate::outbox::{Cause, Failure, Fetched, Hold, Place, Reason, Scope};
 
 /// The values of one row, read from the left.
 #[derive(Debug)]
@@ -145,6 +145,11 @@ impl RowReader {
         let fetched =
             Fetched { event, place: Place::Parked, hold, later: None, reason: Some(reason), corrupt };
         Ok((fetched, due_at))
+    }
+
+    /// What a worker's scope was written down as; nothing: it is the usual one.
+    pub(crate) fn scope(&mut self) -> Result<Scope, StoreError> {
+        Ok(self.optional_text("scope")?.map_or_else(Scope::default, |text| Scope::read(&text)))
     }
 
     pub(crate) fn reason(&mut self) -> Result<Reason, StoreError> {

@@ -10,8 +10,8 @@ use super::{Arg, SqlDatabase, SqlOutbox, distinct, list};
 use crate::claim::{ClaimSpec, Claimable, Record};
 use crate::error::StoreError;
 use crate::outbox::{
-    Census, Fetch, Fetched, Flush, LANES, Lane, Leased, Member, Page, ParkedFetch, Reason, Settled, Store,
-    Token, WorkerId, leases,
+    Census, Fetch, Fetched, Flush, LANES, Lane, LaneSet, Leased, Member, Page, ParkedFetch, Peer, Reason,
+    Settled, Store, Token, WorkerId, leases,
 };
 
 /// Workers whose registration ended so many leases ago are forgotten.
@@ -30,6 +30,7 @@ impl<D: SqlDatabase> SqlOutbox<D> {
             .templates
             .fill(include_str!("join_update.sql"), &[("worker", worker.clone()), ("until", until.clone())])?;
         if self.write("join", &[update]).await? == [0] {
+            let mut statements = Vec::new();
             let has_session = Arg::Bound(crate::stores::sql::Bind::Bool(has_session));
             let insert = self.templates.fill(
                 include_str!("join_insert.sql"),
@@ -41,7 +42,14 @@ impl<D: SqlDatabase> SqlOutbox<D> {
                     ("until", until),
                 ],
             )?;
-            self.write("join", &[insert]).await?;
+            statements.push(insert);
+            // With it, so that nobody ever sees the one without the other.
+            if !member.scope.is_usual() {
+                let (name, scope) = (scope_name(member.worker), member.scope.to_string());
+                let args = [("name", Arg::from(name.as_str())), ("value", Arg::from(scope.as_str()))];
+                statements.push(self.templates.fill(include_str!("note.sql"), &args)?);
+            }
+            self.write("join", &statements).await?;
         }
         let count = self.templates.fill(include_str!("count_lanes.sql"), &[("target", target.clone())])?;
         let mut rows = self.read("join", &count).await?;
@@ -54,6 +62,23 @@ impl<D: SqlDatabase> SqlOutbox<D> {
         Ok(())
     }
 
+    /// Who works for a target.
+    pub(super) async fn census_of(&self, target: &str) -> Result<Census, StoreError> {
+        let paused = paused_name(target);
+        let statement = self.templates.fill(
+            include_str!("census.sql"),
+            &[("target", Arg::from(target)), ("paused", Arg::from(paused.as_str()))],
+        )?;
+        let mut census = Census::default();
+        for mut row in self.read("census", &statement).await? {
+            let worker = WorkerId(row.uuid("worker")?);
+            census.paused = row.int("paused")? > 0;
+            census.workers.push(Peer { worker, scope: row.scope()? });
+        }
+        census.workers.sort_unstable_by_key(|peer| peer.worker);
+        Ok(census)
+    }
+
     /// Takes those off the register whose registration ended long ago.
     pub(crate) async fn forget_workers(&self, member: &Member) -> Result<(), StoreError> {
         let long = micros(member.lease).saturating_mul(FORGET_AFTER_LEASES);
@@ -61,6 +86,15 @@ impl<D: SqlDatabase> SqlOutbox<D> {
             include_str!("forget_workers.sql"),
             &[("target", Arg::from(member.target.as_str())), ("long_ago", Arg::Now(-long))],
         )?;
+        if self.write("take", &[forget]).await? != [0] {
+            self.forget_scopes().await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes what was kept of workers that are not on the register any more.
+    pub(crate) async fn forget_scopes(&self) -> Result<(), StoreError> {
+        let forget = self.templates.fill(include_str!("forget_scopes.sql"), &[])?;
         self.write("take", &[forget]).await?;
         Ok(())
     }
@@ -70,12 +104,14 @@ impl<D: SqlDatabase> SqlOutbox<D> {
         &self,
         member: &Member,
         gone: &[WorkerId],
+        lanes: LaneSet,
         most: u16,
     ) -> Result<Vec<Leased>, StoreError> {
         if self.leases_on_floor {
-            return leases::take(&OnFloor(self.lanes.clone()), &self.lane_table, member, gone, most).await;
+            let floor = OnFloor(self.lanes.clone());
+            return leases::take(&floor, &self.lane_table, member, gone, lanes, most).await;
         }
-        leases::take(&self.lanes, &self.lane_table, member, gone, most).await
+        leases::take(&self.lanes, &self.lane_table, member, gone, lanes, most).await
     }
 
     async fn fetch_runs(
@@ -141,23 +177,12 @@ impl<D: SqlDatabase> Store for SqlOutbox<D> {
     }
 
     async fn census(&self, member: &Member) -> Result<Census, StoreError> {
-        let paused = paused_name(&member.target);
-        let statement = self.templates.fill(
-            include_str!("census.sql"),
-            &[("target", Arg::from(member.target.as_str())), ("paused", Arg::from(paused.as_str()))],
-        )?;
-        let mut census = Census { lanes: LANES, ..Census::default() };
-        for mut row in self.read("census", &statement).await? {
-            census.workers.push(WorkerId(row.uuid("worker")?));
-            census.paused = row.int("paused")? > 0;
-        }
-        census.workers.sort_unstable();
-        Ok(census)
+        self.census_of(&member.target).await
     }
 
-    async fn take(&self, member: &Member, most: u16) -> Result<Vec<Leased>, StoreError> {
+    async fn take(&self, member: &Member, lanes: LaneSet, most: u16) -> Result<Vec<Leased>, StoreError> {
         self.forget_workers(member).await?;
-        self.take_from(member, &[], most).await
+        self.take_from(member, &[], lanes, most).await
     }
 
     async fn renew(&self, member: &Member, tokens: &[Token]) -> Result<HashSet<Lane>, StoreError> {
@@ -214,8 +239,8 @@ impl<D: SqlDatabase> Store for SqlOutbox<D> {
             .templates
             .fill(include_str!("leave_lanes.sql"), &[("target", target), ("worker", worker.clone())])?;
         let gone = self.templates.fill(include_str!("leave_worker.sql"), &[("worker", worker)])?;
-        let note = self.forget_notes([note_name(member.worker)])?;
-        self.write("leave", &[lanes, gone, note]).await?;
+        let notes = self.forget_notes([note_name(member.worker), scope_name(member.worker)])?;
+        self.write("leave", &[lanes, gone, notes]).await?;
         Ok(())
     }
 
@@ -338,6 +363,11 @@ impl<T: Claimable<Row = Record>> Claimable for OnFloor<T> {
 /// Where a paused target is written down.
 pub(crate) fn paused_name(target: &str) -> String {
     format!("paused:{target}")
+}
+
+/// Where a worker's scope is written down.
+fn scope_name(worker: WorkerId) -> String {
+    format!("scope:{}", worker.0.simple())
 }
 
 pub(crate) fn micros(duration: Duration) -> i64 {

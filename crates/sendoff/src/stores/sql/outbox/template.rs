@@ -229,8 +229,19 @@ impl Templates {
             "or_leave" => {
                 if self.dialect == Dialect::Postgres { "ON CONFLICT DO NOTHING" } else { "" }.to_owned()
             }
+            // Where the scope of the worker `w` is written down.
+            "scope_name" => match self.dialect {
+                Dialect::Mysql => "CONCAT('scope:', LOWER(HEX(w.worker)))",
+                Dialect::Postgres => "'scope:' || replace(w.worker::text, '-', '')",
+                Dialect::Sqlite => "'scope:' || replace(w.worker, '-', '')",
+            }
+            .to_owned(),
             // By the primary key and nothing else: a scan would lock, or wait for, rows of others.
-            "delete_from_event" | "delete_from_parked" | "delete_from_dead" | "delete_from_published" => {
+            "delete_from_event"
+            | "delete_from_parked"
+            | "delete_from_dead"
+            | "delete_from_published"
+            | "delete_from_meta" => {
                 let table = hole.trim_start_matches("delete_from_");
                 let quoted = self.names.quoted(self.dialect, table)?;
                 let alias = &table[..1];
