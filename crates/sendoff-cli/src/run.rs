@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use futures_util::FutureExt as _;
 use sendoff::DEFAULT_TARGET;
-use sendoff::outbox::Inspect;
+use sendoff::outbox::{Inspect, LaneSet};
 use sendoff::stores::postgres::Listening;
 use sendoff_relay::{Relay, RelayHandle, TargetConfig};
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::args::RunArgs;
 use crate::config::{Config, RetentionConfig, SinkConfig};
-use crate::exit::refuse;
+use crate::exit::{Refused, refuse};
 use crate::place::Place;
 use crate::retention;
 use crate::site::{History, Site};
@@ -27,6 +27,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<()> {
     let plan = Plan::of(args)?;
     // What is wrong by itself is said before any server is asked.
     for (config, sink) in &plan.targets {
+        config.check().map_err(Refused)?;
         wire::configured(sink).with_context(|| format!("target {:?}", config.target))?;
     }
     let mut relays = Vec::new();
@@ -84,6 +85,8 @@ impl Plan {
         }
         for (target, _) in &mut targets {
             target.name = args.name.clone().unwrap_or(std::mem::take(&mut target.name));
+            target.lanes = args.lanes.unwrap_or(target.lanes);
+            target.exclusive |= args.exclusive;
             target.workers = args.workers.map_or(target.workers, usize::from);
             target.lease = args.lease.map_or(target.lease, Into::into);
         }
@@ -115,7 +118,8 @@ impl Prepared {
             let shown = wire::without_secret(&sink.url.read("url").with_context(named)?);
             let sink = wire::configured(sink).with_context(named)?;
             sink.check().await.with_context(named)?;
-            told.push(format!("relaying target {:?}{of_store} to {shown}", config.target));
+            let lanes = told_of_lanes(config);
+            told.push(format!("relaying target {:?}{of_store} to {shown}{lanes}", config.target));
             told.push(config.repeats(&sink.capabilities()).to_string());
             relay = relay.target(config.clone(), sink);
         }
@@ -142,6 +146,16 @@ impl Prepared {
         }
         Ok(ended?)
     }
+}
+
+/// Which lanes it has, if not the usual.
+fn told_of_lanes(config: &TargetConfig) -> String {
+    let lanes = match config.lanes {
+        LaneSet::ALL => String::new(),
+        lanes => format!(", only lanes {lanes}"),
+    };
+    let exclusive = if config.exclusive { ", while no other exclusive relay does" } else { "" };
+    format!("{lanes}{exclusive}")
 }
 
 /// Ready with the first SIGTERM or SIGINT. The second ends the process.

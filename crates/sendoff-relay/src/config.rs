@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use sendoff::DEFAULT_TARGET;
-use sendoff::outbox::{OnExhausted, WorkerConfig};
+use sendoff::outbox::{LaneSet, OnExhausted, WorkerConfig};
+
+use uuid::Uuid;
 
 use crate::breaker::BreakerConfig;
 use crate::retry::RetryPolicy;
@@ -19,6 +21,11 @@ pub struct TargetConfig {
     pub lease: Duration,
     /// So many workers share the lanes, each with its own claims.
     pub workers: usize,
+    /// These lanes and no others; relays that may have the same lanes share them.
+    pub lanes: LaneSet,
+    /// Of the exclusive relays with the same lanes one works, the others stand by: the next takes over at once when it stops, and when its leases end, or it is
+    /// provably gone, if it is lost. Such a relay has one worker.
+    pub exclusive: bool,
     /// At most so many events are claimed at a time.
     pub batch: usize,
     /// At most so many events of a worker are claimed and not settled.
@@ -50,6 +57,8 @@ impl Default for TargetConfig {
             name: "relay".to_owned(),
             lease: Duration::from_secs(30),
             workers: 1,
+            lanes: LaneSet::ALL,
+            exclusive: false,
             batch: 500,
             window: 2_000,
             bytes: 32 * 1024 * 1024,
@@ -71,8 +80,11 @@ impl TargetConfig {
         Self { target: target.into(), ..Self::default() }
     }
 
-    /// What is wrong with it, if anything.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Whether a relay can work so. It checks that itself before it does anything.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), String> {
         let zero = [
             (self.workers == 0, "workers"),
             (self.batch == 0, "batch"),
@@ -85,10 +97,20 @@ impl TargetConfig {
         if let Some((_, name)) = zero.iter().find(|(is_zero, _)| *is_zero) {
             return Err(format!("target {:?}: {name} must be more than 0", self.target));
         }
+        if self.lanes.is_empty() {
+            return Err(format!("target {:?}: lanes must not be empty", self.target));
+        }
+        if self.exclusive && self.workers > 1 {
+            return Err(format!(
+                "target {:?}: exclusive means one worker, and workers is {}: set it to 1; concurrency says how much it does at a time",
+                self.target, self.workers
+            ));
+        }
         self.retry.check().map_err(|error| format!("target {:?}: {error}", self.target))
     }
 
-    pub(crate) fn worker(&self) -> WorkerConfig {
+    /// For each worker of this relay.
+    pub(crate) fn worker(&self, relay: Uuid) -> WorkerConfig {
         WorkerConfig {
             name: self.name.clone(),
             target: self.target.clone(),
@@ -98,6 +120,9 @@ impl TargetConfig {
             bytes: (self.bytes / 2).max(1),
             crash_pause: self.publish_timeout,
             on_exhausted: self.on_exhausted,
+            lanes: self.lanes,
+            exclusive: self.exclusive,
+            relay: Some(relay),
             ..WorkerConfig::default()
         }
     }

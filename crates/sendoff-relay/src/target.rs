@@ -10,6 +10,7 @@ use sendoff::{Sink, StoreError};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::breaker::Breaker;
 use crate::config::TargetConfig;
@@ -32,6 +33,8 @@ pub(crate) struct Target {
     rate: Mutex<Option<Rate>>,
     /// Its workers, while they live.
     loops: Mutex<Vec<Weak<Loop>>>,
+    /// What they have in common.
+    relay: Uuid,
 }
 
 impl Target {
@@ -43,6 +46,7 @@ impl Target {
             counters: Counters::default(),
             mode: ModeSwitch::default(),
             loops: Mutex::default(),
+            relay: Uuid::new_v4(),
             config,
             sink,
             bell,
@@ -145,7 +149,7 @@ pub(crate) async fn run(target: Arc<Target>, store: Arc<dyn Store>) -> Result<()
 async fn start(target: &Target, store: &Arc<dyn Store>) -> Option<Worker> {
     let mut pause = Pause::default();
     loop {
-        match Worker::start(Arc::clone(store), target.config.worker()).await {
+        match Worker::start(Arc::clone(store), target.config.worker(target.relay)).await {
             Ok(worker) => return Some(worker),
             Err(error) => {
                 target.counters.store_errors.add(1);

@@ -1,6 +1,7 @@
 //! The command line of what keeps an outbox going: `run` and `migrate`.
 
 use clap::Args;
+use sendoff::outbox::LaneSet;
 
 use super::StoreArgs;
 
@@ -23,6 +24,12 @@ pub(crate) struct RunArgs {
     /// So many workers share the lanes [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) workers: Option<u16>,
+    /// Only these lanes of 0..63, both ends included: 0..15, 7, or 0..7,12; relays with the same lanes share them [default: all]
+    #[arg(long, value_name = "LANES")]
+    pub(crate) lanes: Option<LaneSet>,
+    /// Of the relays that are started so, with the same lanes, one works; the others stand by and take over when it goes
+    #[arg(long)]
+    pub(crate) exclusive: bool,
     /// How long a lease lasts, in seconds [default: 30]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) lease: Option<Seconds>,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::args::{ConfigArgs, ConfigCommand, StoreArgs};
 use crate::config::{Config, STARTER, reference};
-use crate::exit::Answer;
+use crate::exit::{Answer, Refused};
 use crate::output::{print, print_json};
 use crate::place::Place;
 use crate::site::Site;
@@ -54,6 +54,7 @@ async fn check(file: &Path, connect: bool) -> Result<Checked> {
     let mut sinks = Vec::new();
     for (target, sink) in config.targets()? {
         let named = || format!("target {:?}", target.target);
+        target.check().map_err(Refused)?;
         sinks.push((target.target.clone(), wire::configured(sink).with_context(named)?));
     }
     if connect {

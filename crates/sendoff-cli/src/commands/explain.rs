@@ -92,6 +92,7 @@ impl Explained {
             Explanation::TargetPaused => why("target_paused"),
             Explanation::NoWorker => why("no_worker"),
             Explanation::Unleased { lane } => Self { lane: Some(*lane), ..why("unleased") },
+            Explanation::Uncovered { lane } => Self { lane: Some(*lane), ..why("uncovered") },
             Explanation::Leased { lane, worker, name, until, before } => Self {
                 until: Some(Moment(*until)),
                 before: Some(*before),
@@ -165,6 +166,14 @@ fn sentence(id: EventId, explanation: &Explanation) -> (String, Option<String>) 
         Explanation::Unleased { lane } => {
             (format!("No worker has its lane, {lane}, yet; one will take it within a lease."), None)
         }
+        Explanation::Uncovered { lane } => (
+            format!(
+                "Nobody has its lane, {lane}, and nobody will take it: the workers of its target were all started for other lanes."
+            ),
+            Some(format!(
+                "`sendoff workers` shows which lanes each may have; start one that may have {lane}: `sendoff run` without --lanes, or with it among them"
+            )),
+        ),
         Explanation::Leased { lane, worker, name, until, before } => {
             let first = match *before {
                 0 => "it is in flight, or is next".to_owned(),
@@ -323,6 +332,12 @@ mod tests {
                 Explanation::Unleased { lane: 7 },
                 "No worker has its lane, 7, yet; one will take it within a lease.".to_owned(),
                 "",
+            ),
+            (
+                Explanation::Uncovered { lane: 7 },
+                "Nobody has its lane, 7, and nobody will take it: the workers of its target were all started for other lanes."
+                    .to_owned(),
+                "without --lanes",
             ),
             (
                 leased(0),

@@ -34,6 +34,8 @@ struct LaneShape<'l> {
     floor: i64,
     /// Owners lost in a row.
     crashes: u32,
+    /// A worker is there that may have it.
+    covered: bool,
 }
 
 impl<'l> LaneShape<'l> {
@@ -47,6 +49,7 @@ impl<'l> LaneShape<'l> {
             epoch: lane.epoch,
             floor: lane.floor,
             crashes: lane.crashes,
+            covered: lane.covered,
         }
     }
 }
@@ -65,6 +68,7 @@ pub(crate) async fn run(args: &LanesArgs) -> Result<Answer> {
     }
     let mut table =
         Table::new(&["#LANE", "WORKER", "NAME", "LEASED UNTIL", "#EPOCH", "#FLOOR", "#CRASHES", ""]);
+    let is_served = lanes.iter().any(|lane| lane.covered);
     for lane in &lanes {
         let dash = || "-".to_owned();
         table.row([
@@ -75,9 +79,19 @@ pub(crate) async fn run(args: &LanesArgs) -> Result<Answer> {
             lane.epoch.to_string(),
             lane.floor.to_string(),
             lane.crashes.to_string(),
-            if lane.expired { "expired".to_owned() } else { String::new() },
+            state(lane, is_served).to_owned(),
         ]);
     }
     table.print()?;
     Ok(Answer::Yes)
+}
+
+/// What is to be said of it. Where no worker is there at all, `sendoff workers` says so.
+fn state(lane: &LaneInfo, is_served: bool) -> &'static str {
+    match lane {
+        LaneInfo { owner: Some(_), expired: false, .. } => "",
+        LaneInfo { covered: false, .. } if is_served => "no worker may have it",
+        LaneInfo { expired: true, .. } => "expired",
+        _ => "",
+    }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use schemars::JsonSchema;
-use sendoff::outbox::WorkerInfo;
+use sendoff::outbox::{LaneSet, Scope, WorkerInfo};
 use serde::Serialize;
 
 use crate::args::WorkersArgs;
@@ -30,6 +30,10 @@ struct WorkerShape<'w> {
     expired: bool,
     /// So many lanes are its own.
     lanes: u64,
+    /// It may have these, both ends included: `0..15`, `0..7,12`.
+    range: String,
+    /// Only while no other exclusive worker of this range works.
+    exclusive: bool,
     /// Its sink is down.
     sink_down: Option<DownShape>,
 }
@@ -44,6 +48,8 @@ impl<'w> WorkerShape<'w> {
             lease_until: Moment(worker.lease_until),
             expired: worker.expired,
             lanes: worker.lanes,
+            range: worker.scope.lanes.to_string(),
+            exclusive: worker.scope.exclusive,
             sink_down: worker.sink_down.as_ref().map(DownShape::of),
         }
     }
@@ -60,13 +66,15 @@ pub(crate) async fn run(args: &WorkersArgs) -> Result<Answer> {
         print("no worker is there: `sendoff run` starts one\n")?;
         return Ok(Answer::Yes);
     }
-    let mut table = Table::new(&["TARGET", "NAME", "WORKER", "#LANES", "STARTED", "LEASED UNTIL", ""]);
+    let mut table =
+        Table::new(&["TARGET", "NAME", "WORKER", "#LANES", "MAY HAVE", "STARTED", "LEASED UNTIL", ""]);
     for worker in &workers {
         table.row([
             worker.target.clone(),
             worker.name.clone(),
             worker.worker.to_string(),
             worker.lanes.to_string(),
+            may_have(&worker.scope),
             moment(worker.started_at),
             moment(worker.lease_until),
             match &worker.sink_down {
@@ -80,4 +88,10 @@ pub(crate) async fn run(args: &WorkersArgs) -> Result<Answer> {
     }
     table.print()?;
     Ok(Answer::Yes)
+}
+
+/// Which lanes, and whether alone.
+fn may_have(scope: &Scope) -> String {
+    let lanes = if scope.lanes == LaneSet::ALL { "all".to_owned() } else { scope.lanes.to_string() };
+    if scope.exclusive { format!("{lanes}, exclusive") } else { lanes }
 }

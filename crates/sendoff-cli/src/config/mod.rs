@@ -18,7 +18,7 @@ use serde::Deserialize;
 use crate::exit::refuse;
 
 pub(crate) use self::sinks::SinkConfig;
-pub(crate) use self::values::{Hidden, Span};
+pub(crate) use self::values::{Hidden, Lanes, Span};
 
 /// A configuration to begin with.
 pub(crate) const STARTER: &str = include_str!("starter.toml");
@@ -86,6 +86,11 @@ pub(crate) struct TargetOptions {
     pub(crate) sink: SinkConfig,
     /// So many workers share the lanes.
     pub(crate) workers: Option<NonZeroU32>,
+    /// Only these lanes of 0..63, both ends included: `0..15`, `7` or `0..7,12`. Relays with the same lanes share them. Without it: all.
+    pub(crate) lanes: Option<Lanes>,
+    /// Of the exclusive relays with the same lanes one works, the others stand by. It has one worker.
+    #[serde(default)]
+    pub(crate) exclusive: bool,
     /// How long a lease lasts.
     pub(crate) lease: Option<Span>,
     /// At most so many events are claimed at a time.
@@ -206,6 +211,8 @@ impl TargetOptions {
             name: relay.name.clone(),
             lease: self.lease.unwrap_or(relay.lease).into(),
             workers: size(self.workers.or(Some(relay.workers)), usual.workers),
+            lanes: self.lanes.map_or(usual.lanes, Lanes::into),
+            exclusive: self.exclusive,
             batch: size(self.batch, usual.batch),
             window: self.window.map_or(usual.window, NonZeroU32::get),
             bytes: self.bytes.map_or(usual.bytes, NonZeroU64::get),

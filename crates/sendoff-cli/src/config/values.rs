@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use sendoff::outbox::LaneSet;
 use sendoff_sinks::Secret;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -56,6 +57,36 @@ impl JsonSchema for Span {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "examples": ["500ms", "30s", "7d"] })
+    }
+}
+
+/// Some lanes: `0..15`, `7`, `0..7,12`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lanes(LaneSet);
+
+impl From<Lanes> for LaneSet {
+    fn from(lanes: Lanes) -> Self {
+        lanes.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Lanes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for Lanes {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Lanes".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": r"^\d+(\.\.\d+)?(,\d+(\.\.\d+)?)*$", "examples": ["0..15", "0..7,12"] })
     }
 }
 

@@ -106,6 +106,9 @@ kinds! {
     NO_WORKER: "no-worker", Problem, "Nobody delivers what is waiting.";
     SILENT_WORKER: "silent-worker", Warning, "It neither stopped in good order nor renewed its lease: it crashed, is frozen, or cannot reach the database.";
     SAME_NAME: "same-name", Note, "Usual for one relay with several workers and for copies of one deployment. It is no danger, lanes have one owner; but if only one was meant to run, another is.";
+    SAME_RANGE: "same-range", Warning, "The lanes were to be one relay's. It is no danger, a lane has one owner at a time; but a deployment runs that should not, or one has another's range.";
+    EXCLUSIVE_BESIDE: "exclusive-beside", Warning, "Exclusive relays stand by only for each other, and for the same lanes: more than one relay has lanes of this target.";
+    UNCOVERED_LANES: "uncovered-lanes", Problem, "Events of these lanes stand still: every worker that is there was started for others.";
     WORKER_COUNT: "worker-count", Warning, "Fewer than expected: some did not start or are lost. More: a deployment runs that should not.";
     CAREFUL_LANE: "careful-lane", Warning, "Its owners were lost several times in a row: an event of it may be killing its workers. Until that is known, such lanes are worked one event at a time.";
     LANE_SKEW: "lane-skew", Warning, "Events of one key go one after the other, and one worker has the lane: more workers do not make it faster.";

@@ -6,6 +6,7 @@ mod finding;
 mod mysql;
 mod outbox;
 mod postgres;
+mod ranges;
 mod report;
 mod schema;
 mod sqlite;

@@ -12,6 +12,7 @@ use super::finding::{
     BLOCKED_KEYS, CAREFUL_LANE, DEAD_LETTERS, Finding, LANE_SKEW, LATE, LATE_KEY, NO_WORKER, PAUSED,
     REUSED_EVENT_ID, SAME_NAME, SILENT_WORKER, Severity, WORKER_COUNT,
 };
+use super::ranges;
 use super::report::Report;
 use super::tables::count;
 use crate::args::DoctorArgs;
@@ -60,13 +61,14 @@ pub(super) async fn examine(
     };
     let mut found = silent(&workers, now);
     found.extend(same_name(&workers));
+    found.extend(ranges::examine(&workers));
     report.take("workers", Ok(found))?;
     report.take("targets", Ok(counts.iter().flat_map(|counts| target(counts, &workers)).collect()))?;
     if let Some(expected) = args.workers {
         report.take("worker-count", Ok(worker_count(args, &counts, &workers, expected)))?;
     }
     let targets: Vec<&TargetCounts> = counts.iter().collect();
-    report.take("lanes", careful_lanes(inspect, &targets).await)?;
+    report.take("lanes", lanes(site, inspect, &targets, &workers).await)?;
     report.take("lane-skew", lane_skew(site, &targets).await)?;
     report.take("late", late(inspect, &targets, &workers, now).await)?;
     report.take("parked-keys", parked(inspect, &targets, now).await)?;
@@ -173,6 +175,18 @@ fn worker_count(
         )
     };
     live.into_iter().filter(|(_, count)| *count != usize::from(expected)).map(read).collect()
+}
+
+/// Lanes that stand still, or nearly.
+async fn lanes(
+    site: &Site,
+    inspect: &dyn Inspect,
+    targets: &[&TargetCounts],
+    workers: &[WorkerInfo],
+) -> Result<Vec<Finding>> {
+    let mut found = ranges::uncovered(site, workers).await?;
+    found.extend(careful_lanes(inspect, targets).await?);
+    Ok(found)
 }
 
 async fn careful_lanes(inspect: &dyn Inspect, targets: &[&TargetCounts]) -> Result<Vec<Finding>> {

@@ -6,6 +6,7 @@ mod bad_input;
 mod config;
 mod enqueue;
 mod explain;
+mod lanes;
 mod measure;
 mod migrate;
 mod operate;

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use sqlx::Connection as _;
 use tempfile::TempDir;
@@ -133,14 +134,12 @@ impl Outbox {
 
     /// The same, as these arguments say.
     pub(crate) fn run_relay(&self, arguments: &[&str]) -> Relay {
-        let mut command = self.command(&[&["run"], arguments].concat());
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut errors = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        errors.read_line(&mut line).unwrap();
-        assert!(line.starts_with("relaying"), "{line}");
-        std::thread::spawn(move || errors.lines().count());
-        Relay(child)
+        Relay::of(self.command(&[&["run"], arguments].concat()))
+    }
+
+    /// The same, to this sink.
+    pub(crate) fn relay_with(&self, sink: &str, arguments: &[&str]) -> Relay {
+        self.run_relay(&[&["--sink", sink], arguments].concat())
     }
 
     /// Lets every event be rejected, until so many of the default target are dead.
@@ -152,8 +151,28 @@ impl Outbox {
     }
 }
 
-/// A relay, which does not outlive its test.
+/// A relay, which does not outlive its test. Dropped, it is killed.
 pub(crate) struct Relay(Child);
+
+impl Relay {
+    /// What this command starts, when it relays.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        errors.read_line(&mut line).unwrap();
+        assert!(line.starts_with("relaying"), "{line}");
+        std::thread::spawn(move || errors.lines().count());
+        Self(child)
+    }
+
+    /// Tells it to stop, and waits until it has.
+    pub(crate) fn stop(mut self) {
+        let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+        assert!(self.0.wait().unwrap().success());
+    }
+}
 
 impl Drop for Relay {
     fn drop(&mut self) {

@@ -21,7 +21,7 @@ fn they_are_written_to_a_directory() {
 
 #[test]
 fn a_fault_is_seen() {
-    let lane = json!({ "lane": 7, "owner": null, "name": null, "lease_until": "2026-01-31T12:00:00.000Z", "expired": false, "epoch": 3, "floor": 0, "crashes": 0 });
+    let lane = json!({ "lane": 7, "owner": null, "name": null, "lease_until": "2026-01-31T12:00:00.000Z", "expired": false, "epoch": 3, "floor": 0, "crashes": 0, "covered": true });
     let lanes = |lane: &Value| json!({ "target": "default", "lanes": [lane] });
     check("lanes", &lanes(&lane)).unwrap();
     for (name, wrong, fault) in [

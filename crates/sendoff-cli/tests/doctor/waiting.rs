@@ -60,6 +60,64 @@ fn workers_that_are_lost_or_too_many() {
     );
 }
 
+/// Not those of one relay, nor those that stand by.
+#[test]
+fn two_relays_of_one_range() {
+    let outbox = Outbox::new();
+    let are_there = |count: usize| outbox.json(&["workers"])["workers"].as_array().unwrap().len() == count;
+    let _rest = outbox.relay_with("null:", &["--name", "rest", "--lanes", "16..63", "--workers", "2"]);
+    let first = outbox.relay_with("null:", &["--name", "first", "--lanes", "0..15"]);
+    outbox.until("they are there", || are_there(3));
+    let report = Report::of(&outbox, &[]);
+    assert_eq!((report.code, report.codes()), (0, vec!["same-name"]), "{:#}", report.json);
+    let second = outbox.relay_with("null:", &["--name", "second", "--lanes", "0..15"]);
+    outbox.until("it is there", || are_there(4));
+    let report = Report::of(&outbox, &[]);
+    let (severity, what, _) = report.one("same-range");
+    assert_eq!((report.code, severity), (1, "warning"));
+    assert_eq!(what, "2 live relays of target default were started for the lanes 0..15.");
+    first.stop();
+    second.stop();
+    let exclusive = ["--name", "third", "--lanes", "0..15", "--exclusive"];
+    let _standing_by = [outbox.relay_with("null:", &exclusive), outbox.relay_with("null:", &exclusive)];
+    outbox.until("they are there", || are_there(4));
+    let report = Report::of(&outbox, &[]);
+    assert!(report.code == 0 && report.is_silent_about("same-range"), "{:#}", report.json);
+    let _beside = outbox.relay_with("null:", &["--name", "beside", "--lanes", "8..15"]);
+    outbox.until("it is there", || are_there(5));
+    let report = Report::of(&outbox, &[]);
+    let (severity, what, _) = report.one("exclusive-beside");
+    assert_eq!((report.code, severity), (1, "warning"));
+    assert!(
+        what.contains("(third)") && what.contains("(beside) is not exclusive, for the lanes 8..15"),
+        "{what}"
+    );
+}
+
+#[test]
+fn lanes_that_no_worker_may_have() {
+    let outbox = Outbox::new();
+    let _relay = outbox.relay_with("null:", &["--lanes", "0..15,20"]);
+    outbox.until("it is there", || !outbox.json(&["workers"])["workers"].as_array().unwrap().is_empty());
+    only(&outbox, "uncovered-lanes", "warning", &["may have the lanes 16..19,21..63", "0 events wait"]);
+    // Without a key, an event's lane is its position's.
+    for _ in 0..64 {
+        outbox.enqueue(&["t"]);
+    }
+    let report = || Report::of(&outbox, &[]);
+    outbox.until("the rest is delivered", || outbox.counts("default")["processing"] == 0);
+    let found = report();
+    let (severity, what, todo) = found.one("uncovered-lanes");
+    assert_eq!((found.code, severity), (1, "problem"));
+    assert!(
+        what.ends_with("47 events wait in them.") && todo.contains("--lanes 16..19,21..63"),
+        "{what} {todo}"
+    );
+    let _rest = outbox.relay("null:");
+    outbox.until("all is delivered", || outbox.counts("default")["unprocessed"] == 0);
+    assert!(report().is_silent_about("uncovered-lanes"));
+}
+
 #[test]
 fn lanes_whose_owners_are_lost() {
     let outbox = Outbox::new();

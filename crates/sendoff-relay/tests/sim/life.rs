@@ -111,7 +111,7 @@ async fn keep_running(world: Arc<World>, slot: Arc<Slot>, relay: u32) {
         let (stop, stopped) = oneshot::channel();
         let sink = SimSink { world: Arc::clone(&world), incarnation: Arc::clone(&incarnation) };
         let store = store(&world, &incarnation);
-        let running = Relay::new(store).target(world.plan.config(), Arc::new(sink));
+        let running = Relay::new(store).target(world.plan.config(relay), Arc::new(sink));
         let task = tokio::spawn(running.run(async move {
             let _ = stopped.await;
         }));

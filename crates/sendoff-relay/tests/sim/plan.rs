@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use sendoff::outbox::OnExhausted;
+use sendoff::outbox::{LANES, LaneSet, OnExhausted};
 use sendoff_relay::{BreakerConfig, RetryPolicy, TargetConfig};
 
 /// How likely things go wrong, in parts of a thousand for each call. Each seed has a choice of them only: where everything fails at once,
@@ -36,9 +36,21 @@ pub(crate) struct Weights {
     pub(crate) stop: u32,
 }
 
+/// Who may have which lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Everybody all of them.
+    All,
+    /// The first relay the lower half, the others all, or the first two a half each.
+    Ranges,
+    /// One relay at a time.
+    Exclusive,
+}
+
 /// What one seed does.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
+    pub(crate) sharing: Sharing,
     pub(crate) relays: u32,
     pub(crate) workers: usize,
     pub(crate) keys: u32,
@@ -115,7 +127,14 @@ impl Plan {
         let is_faultless = rng.u32(0..12) == 0;
         let policy = if rng.u32(0..4) == 0 { OnExhausted::Divert } else { OnExhausted::Skip };
         let lease = millis(rng, 300..900);
+        // Looked at, not taken: the rest of a seed stays as it was.
+        let sharing = match rng.clone().u32(0..6) {
+            0 => Sharing::Ranges,
+            1 => Sharing::Exclusive,
+            _ => Sharing::All,
+        };
         Self {
+            sharing,
             relays: rng.u32(1..=3),
             workers: if rng.u32(0..5) == 0 { 2 } else { 1 },
             keys: rng.u32(3..=12),
@@ -149,11 +168,24 @@ impl Plan {
         }
     }
 
-    /// The settings of its relays.
-    pub(crate) fn config(&self) -> TargetConfig {
+    /// The lanes of a relay. Of every lane there is one that may have it.
+    fn lanes(&self, relay: u32) -> LaneSet {
+        let (low, high) = (0..LANES / 2, LANES / 2..LANES);
+        match (self.sharing, relay) {
+            (Sharing::Ranges, 0) if self.relays > 1 => low.collect(),
+            (Sharing::Ranges, 1) if self.relays == 2 => high.collect(),
+            _ => LaneSet::ALL,
+        }
+    }
+
+    /// The settings of one of its relays.
+    pub(crate) fn config(&self, relay: u32) -> TargetConfig {
+        let exclusive = self.sharing == Sharing::Exclusive;
         TargetConfig {
             lease: self.lease,
-            workers: self.workers,
+            lanes: self.lanes(relay),
+            exclusive,
+            workers: if exclusive { 1 } else { self.workers },
             batch: self.batch,
             window: self.window,
             concurrency: self.concurrency,

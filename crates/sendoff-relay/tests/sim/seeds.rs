@@ -13,7 +13,7 @@ use crate::checker::{Figures, Rules, Violation, check};
 use crate::history::{FaultKind, Record};
 use crate::life::live;
 use crate::mutant::Mutant;
-use crate::plan::Plan;
+use crate::plan::{Plan, Sharing};
 
 /// So many seeds take minutes: fewer are not worth a line of progress.
 const LONG_RUN: u64 = 100_000;
@@ -44,6 +44,7 @@ pub(crate) fn judge(seed: u64, mutant: Option<Mutant>) -> Result<Figures, Box<Fo
         crashes: WorkerConfig::default().crashes_max,
         lease: u64::try_from(plan.lease.as_micros()).unwrap_or(u64::MAX),
         diverts: plan.policy == OnExhausted::Divert,
+        exclusive: plan.sharing == Sharing::Exclusive,
     };
     let figures = check(&rules, &history).and_then(|figures| no_double_without_a_fault(&plan, figures));
     figures.map_err(|violation| Box::new(Found { seed, violation, plan, history }))

@@ -29,6 +29,8 @@ pub(crate) struct Rules {
     pub(crate) lease: Micros,
     /// The rest of a dead event's key dies with it.
     pub(crate) diverts: bool,
+    /// Only who has the lowest lane may deliver.
+    pub(crate) exclusive: bool,
 }
 
 /// A history that must not be.
@@ -122,7 +124,7 @@ pub(crate) struct Figures {
 /// The first violation.
 pub(crate) fn check(rules: &Rules, history: &[Record]) -> Result<Figures, Violation> {
     let facts = Facts::new(history);
-    let late = ownership::check(history, &facts)?;
+    let late = ownership::check(rules, history, &facts)?;
     attempts::check(rules, &facts)?;
     delivery::check(rules, &facts, &late)?;
     check_end(&facts)?;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sendoff::outbox::Lane;
 
-use super::Violation;
 use super::facts::Facts;
+use super::{Rules, Violation};
 use crate::history::{Effect, FaultKind, IncarnationNo, Micros, Proof, Record, What};
 
 /// A lane as the history tells it.
@@ -19,11 +19,14 @@ struct Owned {
     is_given: bool,
 }
 
+/// What exclusive relays go by.
+const BATON: Lane = 0;
+
 /// Where in the history the late deliveries are.
 pub(super) type Late = BTreeSet<usize>;
 
 /// Replays the leases.
-pub(super) fn check(history: &[Record], facts: &Facts) -> Result<Late, Violation> {
+pub(super) fn check(rules: &Rules, history: &[Record], facts: &Facts) -> Result<Late, Violation> {
     let mut lanes: BTreeMap<Lane, Owned> = BTreeMap::new();
     let mut late = Late::new();
     for (index, Record { at, what }) in history.iter().enumerate() {
@@ -52,12 +55,15 @@ pub(super) fn check(history: &[Record], facts: &Facts) -> Result<Late, Violation
             }
             What::Deliver { incarnation, proof, position, invoked, .. } => {
                 still_runs(facts, *incarnation, *position, *invoked)?;
-                let owned = lanes.get(&proof.lane).copied();
-                let is_in_lease = owned.is_some_and(|owned| {
-                    let is_owner = owned.proof == *proof && !owned.is_given && *at <= owned.until;
+                let is_in_lease = |owned: &&Owned| {
+                    let is_owner =
+                        owned.proof.worker == proof.worker && !owned.is_given && *at <= owned.until;
                     is_owner && owned.lapsed.is_none_or(|lapsed| lapsed < *invoked)
-                });
-                if !is_in_lease {
+                };
+                let owned = lanes.get(&proof.lane).filter(|owned| owned.proof == *proof).filter(is_in_lease);
+                // Who works alone does so for as long as it has what the others wait for.
+                let may_work = !rules.exclusive || lanes.get(&BATON).is_some_and(|baton| is_in_lease(&baton));
+                if owned.is_none() || !may_work {
                     explain_late(facts, *incarnation, *proof, *position, (*invoked, *at))?;
                     late.insert(index);
                 }

@@ -37,7 +37,7 @@ pub(crate) fn all() -> Vec<Case> {
     ]
 }
 
-const RULES: Rules = Rules { attempts: 3, crashes: 5, lease: 100_000, diverts: false };
+const RULES: Rules = Rules { attempts: 3, crashes: 5, lease: 100_000, diverts: false, exclusive: false };
 
 /// A history in the making: each record a millisecond after the last.
 #[derive(Default)]

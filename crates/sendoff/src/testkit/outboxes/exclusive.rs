@@ -3,15 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{LEASE, Owner, Patience, claim, deliver, enqueue, loose, lose, settle, start, stop, until};
+use super::{LEASE, LONG, Owner, Patience, claim, deliver, enqueue, loose, lose, settle, start, stop, until};
 use crate::DEFAULT_TARGET;
 use crate::event::NewEvent;
 use crate::outbox::{LANES, LaneSet, Leased, Outcome, Worker};
 use crate::testkit::StoreHarness;
 
 async fn exclusive<H: StoreHarness>(harness: &H, lanes: LaneSet) -> Worker {
+    exclusive_for(harness, lanes, LEASE).await
+}
+
+async fn exclusive_for<H: StoreHarness>(harness: &H, lanes: LaneSet, lease: Duration) -> Worker {
     let change = |config: &mut crate::outbox::WorkerConfig| {
-        config.lease = LEASE;
+        config.lease = lease;
         config.exclusive = true;
         config.lanes = lanes;
     };
@@ -33,7 +37,7 @@ async fn stands_by(worker: &Worker) {
 }
 
 pub(crate) async fn one_works_and_the_next_takes_over_when_it_stops<H: StoreHarness>(harness: Arc<H>) {
-    let first = exclusive(&*harness, LaneSet::ALL).await;
+    let first = exclusive_for(&*harness, LaneSet::ALL, LONG).await;
     assert_eq!(lanes(&first), LaneSet::ALL, "who comes first works at once");
     let second = exclusive(&*harness, LaneSet::ALL).await;
     let events: Vec<NewEvent> = (0..200).map(|number| loose(&number.to_string())).collect();
@@ -46,7 +50,7 @@ pub(crate) async fn one_works_and_the_next_takes_over_when_it_stops<H: StoreHarn
     stop(first).await;
     let left = Patience::new("the next takes over at once");
     while lanes(&second) != LaneSet::ALL {
-        assert!(left.began.elapsed() < LEASE, "it waited for a lease that was given back");
+        assert!(left.began.elapsed() < LONG / 2, "it waited for a lease that was given back");
         left.wait().await;
     }
     deliver(&second, 200).await;
