@@ -115,7 +115,7 @@ async fn keep_shares(inner: &Inner, shares: &[Share]) -> Result<(), StoreError> 
         if inner.state().stands_by() {
             return Ok(());
         }
-        tracing::info!(worker = %inner.member.worker, scope = %inner.member.scope, "works: no other exclusive worker has these lanes");
+        tracing::info!(worker = %inner.member.worker, scope = %inner.member.scope, "this worker works from now on; other exclusive ones with its lanes stand by");
     }
     give_surplus(inner, shares).await?;
     take_missing(inner, shares).await
