@@ -34,6 +34,7 @@ impl Scope {
     }
 
     /// From what was kept. What a later version may have written is taken for the usual: such a worker is shared with, and claims decide.
+    #[cfg_attr(not(feature = "_sql"), allow(dead_code))]
     pub(crate) fn read(text: &str) -> Self {
         let mut words = text.split(' ');
         let Some(lanes) = words.next().and_then(|lanes| lanes.parse().ok()) else { return Self::default() };

@@ -24,6 +24,7 @@ pub(crate) fn all() -> Vec<Case> {
         ("events_out_of_order_are_found", out_of_order),
         ("dead_and_delayed_events_have_no_order", no_order),
         ("a_late_delivery_needs_a_reason", late),
+        ("who_works_beside_an_exclusive_one_is_found", beside),
         ("a_double_needs_a_reason", doubled),
         ("a_settlement_under_an_old_token_is_found", stale_settlement),
         ("an_attempt_without_a_try_is_found", charged_for_nothing),
@@ -206,6 +207,29 @@ fn sent_by_the_dead() -> Result<(), Failed> {
 fn out_of_order() -> Result<(), Failed> {
     let story = begun().written(2, Nature::Plain).published(1, 2).published(1, 1);
     story.given(1).ended().breaks('d')
+}
+
+/// With a lane of its own, while another has what exclusive ones go by.
+fn beside() -> Result<(), Failed> {
+    let (incarnation, call, position) = (7, 1, 1);
+    let proof = Proof { worker: incarnation, lane: 5, epoch: 1 };
+    let story = begun()
+        .and(What::Take { incarnation, proof, lease: RULES.lease, crashes: 0, named: None })
+        .and(What::Try { incarnation, proof, position, call });
+    let invoked = story.at;
+    let (settling, effect) = (Settling::Published, Effect::Applied);
+    let story = story
+        .and(What::Deliver { incarnation, proof, position, call, invoked })
+        .and(What::Answer { call })
+        .and(What::Settle { incarnation, proof, position, settling, effect })
+        .and(What::Give { proof })
+        .given(1)
+        .ended();
+    story.is_good()?;
+    match check(&Rules { exclusive: true, ..RULES }, &story.records) {
+        Err(violation) if violation.letter == 'd' => Ok(()),
+        other => Err(format!("(d) was expected: {other:?}").into()),
+    }
 }
 
 fn no_order() -> Result<(), Failed> {
