@@ -175,13 +175,7 @@ fn sentence(id: EventId, explanation: &Explanation) -> (String, Option<String>) 
             )),
         ),
         Explanation::Leased { lane, worker, name, until, before } => {
-            let first = match *before {
-                0 => "it is in flight, or is next".to_owned(),
-                COUNT_MAX.. => format!("{COUNT_MAX} or more events of the lane go first"),
-                1 => "one event of the lane goes first".to_owned(),
-                count => format!("{count} events of the lane go first"),
-            };
-            let until = moment(*until);
+            let (until, first) = (moment(*until), goes_first(*before));
             (format!("Worker {worker} ({name}) has its lane, {lane}, until {until}: {first}."), None)
         }
         Explanation::SinkDown { worker, name, down, .. } => (
@@ -225,6 +219,16 @@ fn parked(
             ),
             Some(format!("{redrive}; `sendoff cancel {id}` takes it out, and its key goes on")),
         ),
+    }
+}
+
+/// What goes before it, in its lane.
+fn goes_first(before: u64) -> String {
+    match before {
+        0 => "it is in flight, or is next".to_owned(),
+        COUNT_MAX.. => format!("{COUNT_MAX} or more events of the lane go first"),
+        1 => "one event of the lane goes first".to_owned(),
+        count => format!("{count} events of the lane go first"),
     }
 }
 
