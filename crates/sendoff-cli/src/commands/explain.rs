@@ -45,7 +45,7 @@ pub(super) struct Explained {
 }
 
 /// The cases.
-const WHY: [&str; 12] = [
+const WHY: [&str; 13] = [
     "no_such_event",
     "published",
     "dead",
@@ -55,6 +55,7 @@ const WHY: [&str; 12] = [
     "target_paused",
     "no_worker",
     "unleased",
+    "uncovered",
     "leased",
     "sink_down",
     "abandoned",
@@ -166,14 +167,7 @@ fn sentence(id: EventId, explanation: &Explanation) -> (String, Option<String>) 
         Explanation::Unleased { lane } => {
             (format!("No worker has its lane, {lane}, yet; one will take it within a lease."), None)
         }
-        Explanation::Uncovered { lane } => (
-            format!(
-                "Nobody has its lane, {lane}, and nobody will take it: the workers of its target were all started for other lanes."
-            ),
-            Some(format!(
-                "`sendoff workers` shows which lanes each may have; start one that may have {lane}: `sendoff run` without --lanes, or with it among them"
-            )),
-        ),
+        Explanation::Uncovered { lane } => uncovered(*lane),
         Explanation::Leased { lane, worker, name, until, before } => {
             let (until, first) = (moment(*until), goes_first(*before));
             (format!("Worker {worker} ({name}) has its lane, {lane}, until {until}: {first}."), None)
@@ -220,6 +214,16 @@ fn parked(
             Some(format!("{redrive}; `sendoff cancel {id}` takes it out, and its key goes on")),
         ),
     }
+}
+
+fn uncovered(lane: Lane) -> (String, Option<String>) {
+    let sentence = format!(
+        "Nobody has its lane, {lane}, and nobody will take it: the workers of its target were all started for other lanes."
+    );
+    let advice = format!(
+        "`sendoff workers` shows which lanes each may have; start one that may have {lane}: `sendoff run` without --lanes, or with it among them"
+    );
+    (sentence, Some(advice))
 }
 
 /// What goes before it, in its lane.

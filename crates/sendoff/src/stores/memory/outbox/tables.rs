@@ -7,8 +7,8 @@ use crate::claim::Timestamp;
 use crate::error::StoreError;
 use crate::event::{Attempts, Event, EventId, NewEvent};
 use crate::outbox::{
-    Change, Due, Failure, Fetched, Hold, LANES, Lane, LaneSet, Place, Reason, Scope, Settlement, SinkDown, WorkerId,
-    rests_on_marker,
+    Change, Due, Failure, Fetched, Hold, LANES, Lane, LaneSet, Place, Reason, Scope, Settlement, SinkDown,
+    WorkerId, rests_on_marker,
 };
 
 /// Where a row stands: target, lane, position.
