@@ -37,7 +37,12 @@ pub(crate) fn postgres(variable: &str) -> Option<Private> {
     let port = free_port();
     let mut start = account.command(&bin.join("postgres"), data.path());
     start.arg("-D").arg(data.path().join("data")).args(["-p", &port.to_string()]);
-    for setting in ["listen_addresses=127.0.0.1", "wal_level=logical", "shared_buffers=16MB"] {
+    for setting in [
+        "listen_addresses=127.0.0.1",
+        "wal_level=logical",
+        "shared_buffers=16MB",
+        "max_prepared_transactions=2",
+    ] {
         start.args(["-c", setting]);
     }
     start.arg("-c").arg(format!("unix_socket_directories={}", data.path().display()));
@@ -56,7 +61,7 @@ pub(crate) fn mariadb(variable: &str) -> Option<Private> {
     let place = |name: &str, file: &str| format!("--{name}={}", data.path().join(file).display());
     let first = data.path().join("first.sql");
     let sql = "FLUSH PRIVILEGES; CREATE DATABASE shop; CREATE USER 'sendoff'@'127.0.0.1' IDENTIFIED BY 'pw';\
-               GRANT ALL PRIVILEGES ON *.* TO 'sendoff'@'127.0.0.1';\n";
+               GRANT ALL PRIVILEGES ON *.* TO 'sendoff'@'127.0.0.1' WITH GRANT OPTION;\n";
     std::fs::write(&first, sql.replace(';', ";\n")).unwrap();
     let mut make = account.command(Path::new("/usr/bin/mariadb-install-db"), data.path());
     make.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]).args([

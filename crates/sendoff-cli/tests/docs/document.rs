@@ -1,0 +1,147 @@
+//! A document, taken apart.
+
+use std::path::{Path, PathBuf};
+
+use crate::place::Server;
+
+/// What a block may be.
+const LANGUAGES: [&str; 8] = ["", "json", "python", "rust", "sh", "sql", "text", "toml"];
+
+/// A document of this repository.
+pub(crate) struct Document {
+    /// From the root of the repository.
+    pub(crate) path: String,
+    pub(crate) text: String,
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// A fenced block.
+pub(crate) struct Block {
+    pub(crate) language: String,
+    /// What follows it in the info string.
+    pub(crate) marks: Vec<String>,
+    /// The comment on the line before it.
+    pub(crate) comment: Option<String>,
+    pub(crate) text: String,
+    /// Where it begins, counted from one.
+    pub(crate) line: usize,
+}
+
+/// Where the repository is.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+impl Document {
+    /// Those at the root, and all that are in `docs`.
+    pub(crate) fn all() -> Vec<Self> {
+        let root = root();
+        let mut paths: Vec<PathBuf> = entries(&root);
+        let mut directories = vec![root.join("docs")];
+        while let Some(directory) = directories.pop() {
+            let inside = entries(&directory);
+            directories.extend(inside.iter().filter(|path| path.is_dir()).cloned());
+            paths.extend(inside);
+        }
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+        paths.sort();
+        assert!(paths.len() > 10, "documents are missing: {paths:?}");
+        paths.iter().map(|path| Self::read(&root, path)).collect()
+    }
+
+    fn read(root: &Path, path: &Path) -> Self {
+        let text = std::fs::read_to_string(path).unwrap();
+        let path = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+        let blocks = blocks(&path, &text);
+        Self { path, text, blocks }
+    }
+
+    /// Whether it has something to run there.
+    pub(crate) fn is_for(&self, server: Server) -> bool {
+        self.blocks.iter().any(|block| block.server() == Some(server))
+    }
+
+    /// Its name without folders and ending.
+    pub(crate) fn stem(&self) -> &str {
+        Path::new(&self.path).file_stem().unwrap().to_str().unwrap()
+    }
+
+    /// Its text outside of blocks, line by line.
+    pub(crate) fn prose(&self) -> Vec<&str> {
+        let mut is_inside = false;
+        let outside = |line: &&str| {
+            let is_fence = line.starts_with("```");
+            is_inside ^= is_fence;
+            !is_inside && !is_fence
+        };
+        self.text.lines().filter(outside).collect()
+    }
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+fn blocks(path: &str, text: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let (mut is_inside, mut before) = (false, "");
+    for (index, line) in text.lines().enumerate() {
+        match line.strip_prefix("```") {
+            Some(info) if !is_inside => {
+                let mut words = info.split_whitespace().map(str::to_owned);
+                let language = words.next().unwrap_or_default();
+                assert!(
+                    LANGUAGES.contains(&language.as_str()),
+                    "{path}:{}: nobody knows how to run {language:?}: give one of {LANGUAGES:?}",
+                    index + 1
+                );
+                let comment = before.strip_prefix("<!--").and_then(|rest| rest.strip_suffix("-->"));
+                let comment = comment.map(|comment| comment.trim().to_owned());
+                blocks.push(Block {
+                    language,
+                    marks: words.collect(),
+                    comment,
+                    text: String::new(),
+                    line: index + 1,
+                });
+                is_inside = true;
+            }
+            Some(_) => is_inside = false,
+            None if is_inside => {
+                let block = blocks.last_mut().unwrap();
+                block.text.push_str(line);
+                block.text.push('\n');
+            }
+            None => {}
+        }
+        before = line.trim();
+    }
+    assert!(!is_inside, "{path}: its last block has no end");
+    for block in &blocks {
+        if block.marks.iter().any(|mark| mark == "no-run") {
+            assert!(
+                block.no_run().is_some(),
+                "{path}:{}: no-run, and no comment before it says why",
+                block.line
+            );
+        }
+    }
+    blocks
+}
+
+impl Block {
+    /// Why it is not run.
+    pub(crate) fn no_run(&self) -> Option<&str> {
+        let reason = self.comment.as_deref()?.strip_prefix("no-run:")?.trim();
+        (self.marks.iter().any(|mark| mark == "no-run") && !reason.is_empty()).then_some(reason)
+    }
+
+    /// Where it is run, if it is.
+    pub(crate) fn server(&self) -> Option<Server> {
+        let is_run =
+            matches!(self.language.as_str(), "sh" | "toml" | "sql" | "python") && self.no_run().is_none();
+        let named =
+            || Server::ALL.into_iter().find(|server| self.marks.iter().any(|mark| mark == server.name()));
+        is_run.then(|| named().unwrap_or(Server::Sqlite))
+    }
+}

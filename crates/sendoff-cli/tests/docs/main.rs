@@ -1,0 +1,92 @@
+//! The documents as a reader uses them: every command, statement, program and configuration in them is run, every quotation is of code that is compiled,
+//! every link leads somewhere. A document that is added is found by itself.
+//!
+//! What a block is run as stands in its info string: `sh`, `toml`, `sql` and `python` on SQLite, `sql postgres`, `sql mariadb`, `python postgres`, `python mariadb` on those servers, if they are
+//! there. The blocks of a document share a directory and an outbox, and are run in their order. `no-run` behind the language, and a comment `<!-- no-run: why -->` before the block, leave it out.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod commands;
+mod document;
+mod examples;
+mod links;
+mod place;
+#[path = "../doctor/private.rs"]
+mod private;
+mod quotations;
+mod run;
+mod stand_in;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Trial};
+
+use self::document::Document;
+use self::place::Server;
+
+// What `private` starts its servers for.
+#[allow(dead_code)]
+#[path = "../commands/outbox.rs"]
+mod outbox;
+
+fn main() -> ExitCode {
+    if let Some(code) = stand_in::run_if_asked() {
+        return code;
+    }
+    let documents: Arc<Vec<Document>> = Arc::new(Document::all());
+    let mut trials = Vec::new();
+    let mut add = |name: String, is_missing: bool, check: Box<dyn FnOnce() + Send>| {
+        let trial = Trial::test(name, move || {
+            check();
+            Ok(())
+        });
+        trials.push(trial.with_ignored_flag(is_missing));
+    };
+    for index in 0..documents.len() {
+        let path = documents[index].path.clone();
+        let of = |check: fn(&[Document], &Document)| -> Box<dyn FnOnce() + Send> {
+            let documents = Arc::clone(&documents);
+            Box::new(move || check(&documents, &documents[index]))
+        };
+        add(format!("{path}::its_links_lead_somewhere"), false, of(links::check));
+        add(
+            format!("{path}::its_quotations_are_right"),
+            false,
+            of(|_, document| quotations::check(document)),
+        );
+        add(
+            format!("{path}::what_it_says_of_commands_is_so"),
+            false,
+            of(|_, document| commands::check(document)),
+        );
+        for server in Server::ALL {
+            if documents[index].is_for(server) {
+                let documents = Arc::clone(&documents);
+                let check = Box::new(move || run::all(&documents[index], server));
+                add(format!("{path}::it_runs_on_{}", server.name()), server.is_missing(), check);
+            }
+        }
+    }
+    for (name, last) in examples::ALL {
+        add(format!("examples::{name}"), false, Box::new(move || examples::run(name, last)));
+    }
+    let every = Arc::clone(&documents);
+    add("every_document_is_in_an_index".to_owned(), false, Box::new(move || links::check_indexes(&every)));
+    report(&documents);
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// How many blocks there are, and how many are left out.
+fn report(documents: &[Document]) {
+    let blocks: Vec<_> = documents.iter().flat_map(|document| &document.blocks).collect();
+    let left_out = blocks.iter().filter(|block| block.no_run().is_some()).count();
+    let plain = blocks.iter().filter(|block| matches!(block.language.as_str(), "" | "text" | "json")).count();
+    let run = blocks.len() - left_out - plain;
+    let _ = writeln!(
+        std::io::stderr(),
+        "{} documents: {run} blocks are run or compiled, {left_out} left out with a reason, {plain} are pictures or data",
+        documents.len()
+    );
+}
