@@ -6,24 +6,24 @@ use std::sync::Mutex;
 use crate::document::Document;
 use crate::outbox::program;
 
-pub(crate) fn check(document: &Document) {
-    for line in document.prose() {
-        // Every second part is between backticks.
-        for span in line.split('`').skip(1).step_by(2) {
-            let Some(rest) = span.strip_prefix("sendoff ") else { continue };
-            let words: Vec<&str> = rest.split_whitespace().collect();
-            let is_command =
-                |word: &str| !word.is_empty() && word.chars().all(|letter| letter.is_ascii_lowercase());
-            let Some(command) = words.first().filter(|word| is_command(word)) else { continue };
-            let help = help(command);
-            let help = help
-                .unwrap_or_else(|| panic!("{}: there is no command {command:?}: `{span}`", document.path));
-            for flag in words.iter().filter(|word| word.starts_with("--")) {
-                let flag = flag.split('=').next().unwrap();
-                assert!(help.contains(flag), "{}: {command} has no {flag}: `{span}`", document.path);
-            }
-        }
-    }
+/// What is said of commands and flags that are not there.
+pub(crate) fn check(document: &Document) -> Vec<String> {
+    // Every second part is between backticks.
+    let spans = document.prose().into_iter().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let found = spans.filter_map(|span| Some((span, problem(span)?)));
+    found.map(|(span, problem)| format!("{}: `{span}`: {problem}", document.path)).collect()
+}
+
+fn problem(span: &str) -> Option<String> {
+    let words: Vec<&str> = span.strip_prefix("sendoff ")?.split_whitespace().collect();
+    let is_command = |word: &&&str| word.chars().all(|letter| letter.is_ascii_lowercase());
+    let command = words.first().filter(is_command)?;
+    let Some(help) = help(command) else {
+        return Some("there is no such command".to_owned());
+    };
+    let is_missing = |word: &&&str| word.starts_with("--") && !help.contains(word.split('=').next().unwrap());
+    let unknown = words.iter().find(is_missing)?;
+    Some(format!("it has no {unknown}"))
 }
 
 /// What the program says of a command and of those below it; none: there is no such command.

@@ -13,6 +13,8 @@ pub(crate) struct Document {
     pub(crate) path: String,
     pub(crate) text: String,
     pub(crate) blocks: Vec<Block>,
+    /// What is wrong with its blocks.
+    pub(crate) problems: Vec<String>,
 }
 
 /// A fenced block.
@@ -51,9 +53,12 @@ impl Document {
 
     fn read(root: &Path, path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap();
-        let path = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-        let blocks = blocks(&path, &text);
-        Self { path, text, blocks }
+        Self::new(path.strip_prefix(root).unwrap().to_str().unwrap(), &text)
+    }
+
+    pub(crate) fn new(path: &str, text: &str) -> Self {
+        let (blocks, problems) = blocks(path, text);
+        Self { path: path.to_owned(), text: text.to_owned(), blocks, problems }
     }
 
     /// Whether it has something to run there.
@@ -82,7 +87,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-fn blocks(path: &str, text: &str) -> Vec<Block> {
+fn blocks(path: &str, text: &str) -> (Vec<Block>, Vec<String>) {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut is_inside, mut before) = (false, "");
     for (index, line) in text.lines().enumerate() {
@@ -90,20 +95,10 @@ fn blocks(path: &str, text: &str) -> Vec<Block> {
             Some(info) if !is_inside => {
                 let mut words = info.split_whitespace().map(str::to_owned);
                 let language = words.next().unwrap_or_default();
-                assert!(
-                    LANGUAGES.contains(&language.as_str()),
-                    "{path}:{}: nobody knows how to run {language:?}: give one of {LANGUAGES:?}",
-                    index + 1
-                );
                 let comment = before.strip_prefix("<!--").and_then(|rest| rest.strip_suffix("-->"));
                 let comment = comment.map(|comment| comment.trim().to_owned());
-                blocks.push(Block {
-                    language,
-                    marks: words.collect(),
-                    comment,
-                    text: String::new(),
-                    line: index + 1,
-                });
+                let (marks, text, line) = (words.collect(), String::new(), index + 1);
+                blocks.push(Block { language, marks, comment, text, line });
                 is_inside = true;
             }
             Some(_) => is_inside = false,
@@ -116,20 +111,33 @@ fn blocks(path: &str, text: &str) -> Vec<Block> {
         }
         before = line.trim();
     }
-    assert!(!is_inside, "{path}: its last block has no end");
-    for block in &blocks {
-        if block.marks.iter().any(|mark| mark == "no-run") {
-            assert!(
-                block.no_run().is_some(),
-                "{path}:{}: no-run, and no comment before it says why",
-                block.line
-            );
-        }
+    let mut problems: Vec<String> = blocks
+        .iter()
+        .filter_map(|block| Some(format!("{path}:{}: {}", block.line, block.problem()?)))
+        .collect();
+    if is_inside {
+        problems.push(format!("{path}: its last block has no end"));
     }
-    blocks
+    (blocks, problems)
 }
 
 impl Block {
+    /// Why nobody would know what to do with it.
+    fn problem(&self) -> Option<String> {
+        let language = &self.language;
+        if !LANGUAGES.contains(&language.as_str()) {
+            return Some(format!("nobody knows how to run {language:?}: give one of {LANGUAGES:?}"));
+        }
+        let unknown = self.marks.iter().find(|mark| {
+            *mark != "no-run" && !Server::ALL.iter().any(|server| server.name() == mark.as_str())
+        });
+        if let Some(unknown) = unknown {
+            return Some(format!("{unknown:?} means nothing behind {language:?}"));
+        }
+        let is_silent = self.marks.iter().any(|mark| mark == "no-run") && self.no_run().is_none();
+        is_silent.then(|| "it is not run, and no comment before it says why".to_owned())
+    }
+
     /// Why it is not run.
     pub(crate) fn no_run(&self) -> Option<&str> {
         let reason = self.comment.as_deref()?.strip_prefix("no-run:")?.trim();

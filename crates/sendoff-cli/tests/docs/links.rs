@@ -5,47 +5,55 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::document::{Document, root};
 
-pub(crate) fn check(documents: &[Document], document: &Document) {
-    let folder = Path::new(&document.path).parent().unwrap().to_owned();
-    for (number, target) in targets(document) {
+/// What leads nowhere.
+pub(crate) fn check(documents: &[Document], document: &Document) -> Vec<String> {
+    let folder = Path::new(&document.path).parent().unwrap();
+    let problem = |target: &str| {
         let (path, anchor) =
             target.split_once('#').map_or((target, None), |(path, anchor)| (path, Some(anchor)));
         let path = if path.is_empty() { PathBuf::from(&document.path) } else { tidy(&folder.join(path)) };
-        let at = format!("{}, link {number}: ({target})", document.path);
-        assert!(root().join(&path).exists(), "{at}: there is no {}", path.display());
-        let Some(anchor) = anchor else { continue };
-        let other = documents.iter().find(|other| Path::new(&other.path) == path);
-        let other = other.unwrap_or_else(|| panic!("{at}: {} is no document", path.display()));
-        let anchors = anchors(other);
-        assert!(anchors.iter().any(|known| known == anchor), "{at}: {} has only {anchors:?}", other.path);
-    }
+        let other = documents.iter().chain([document]).find(|other| Path::new(&other.path) == path);
+        match (anchor, other) {
+            (None, _) if other.is_some() || root().join(&path).exists() => None,
+            (None, _) => Some(format!("there is no {}", path.display())),
+            (Some(_), None) => Some(format!("{} is no document", path.display())),
+            (Some(anchor), Some(other)) => {
+                let anchors = anchors(other);
+                let is_missing = !anchors.iter().any(|known| known == anchor);
+                is_missing.then(|| format!("{} has only {anchors:?}", other.path))
+            }
+        }
+    };
+    let found = targets(document).into_iter().filter_map(|target| Some((target, problem(target)?)));
+    found.map(|(target, problem)| format!("{}: the link ({target}): {problem}", document.path)).collect()
 }
 
-/// `docs/README.md` names every document beside it, `docs/adr/README.md` every decision.
-pub(crate) fn check_indexes(documents: &[Document]) {
+/// What `docs/README.md` does not name of the documents beside it, and `docs/adr/README.md` of the decisions.
+pub(crate) fn check_indexes(documents: &[Document]) -> Vec<String> {
+    let mut problems = Vec::new();
     for index in ["docs/README.md", "docs/adr/README.md"] {
-        let page =
-            documents.iter().find(|document| document.path == index).unwrap_or_else(|| panic!("no {index}"));
+        let Some(page) = documents.iter().find(|document| document.path == index) else {
+            problems.push(format!("there is no {index}"));
+            continue;
+        };
         let folder = Path::new(index).parent().unwrap();
         let linked: Vec<PathBuf> = targets(page)
             .into_iter()
-            .map(|(_, target)| tidy(&folder.join(target.split('#').next().unwrap())))
+            .map(|target| tidy(&folder.join(target.split('#').next().unwrap())))
             .collect();
-        for document in documents.iter().filter(|document| Path::new(&document.path).parent() == Some(folder))
-        {
-            let is_linked =
-                document.path == index || linked.iter().any(|path| path == Path::new(&document.path));
-            assert!(is_linked, "{index} has no link to {}", document.path);
-        }
+        let beside = documents.iter().filter(|document| Path::new(&document.path).parent() == Some(folder));
+        let forgotten = beside
+            .filter(|document| document.path != index && !linked.contains(&PathBuf::from(&document.path)));
+        problems.extend(forgotten.map(|document| format!("{index} has no link to {}", document.path)));
     }
+    problems
 }
 
-/// What is linked to inside the repository, numbered.
-fn targets(document: &Document) -> Vec<(usize, &str)> {
+/// What is linked to inside the repository.
+fn targets(document: &Document) -> Vec<&str> {
     let prose = document.prose().into_iter();
     let links = prose.flat_map(|line| line.split("](").skip(1).filter_map(|rest| rest.split(')').next()));
-    let inside = links.filter(|target| !target.contains("://") && !target.starts_with("mailto:"));
-    inside.enumerate().map(|(index, target)| (index + 1, target)).collect()
+    links.filter(|target| !target.contains("://") && !target.starts_with("mailto:")).collect()
 }
 
 /// Without `..` and `.`.

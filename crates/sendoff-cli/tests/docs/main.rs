@@ -9,6 +9,7 @@
 mod commands;
 mod document;
 mod examples;
+mod itself;
 mod links;
 mod place;
 #[path = "../doctor/private.rs"]
@@ -21,7 +22,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::{Arguments, Failed, Trial};
 
 use self::document::Document;
 use self::place::Server;
@@ -36,46 +37,41 @@ fn main() -> ExitCode {
         return code;
     }
     let documents: Arc<Vec<Document>> = Arc::new(Document::all());
-    let mut trials = Vec::new();
-    let mut add = |name: String, is_missing: bool, check: Box<dyn FnOnce() + Send>| {
-        let trial = Trial::test(name, move || {
-            check();
-            Ok(())
-        });
-        trials.push(trial.with_ignored_flag(is_missing));
-    };
+    let mut trials = itself::trials();
     for index in 0..documents.len() {
         let path = documents[index].path.clone();
-        let of = |check: fn(&[Document], &Document)| -> Box<dyn FnOnce() + Send> {
+        let mut add = |name: &str, check: fn(&[Document], &Document) -> Vec<String>| {
             let documents = Arc::clone(&documents);
-            Box::new(move || check(&documents, &documents[index]))
+            let name = format!("{path}::{name}");
+            trials.push(Trial::test(name, move || none(&check(&documents, &documents[index]))));
         };
-        add(format!("{path}::its_links_lead_somewhere"), false, of(links::check));
-        add(
-            format!("{path}::its_quotations_are_right"),
-            false,
-            of(|_, document| quotations::check(document)),
-        );
-        add(
-            format!("{path}::what_it_says_of_commands_is_so"),
-            false,
-            of(|_, document| commands::check(document)),
-        );
-        for server in Server::ALL {
-            if documents[index].is_for(server) {
-                let documents = Arc::clone(&documents);
-                let check = Box::new(move || run::all(&documents[index], server));
-                add(format!("{path}::it_runs_on_{}", server.name()), server.is_missing(), check);
-            }
+        add("its_blocks_are_known", |_, document| document.problems.clone());
+        add("its_links_lead_somewhere", links::check);
+        add("its_quotations_are_right", |_, document| quotations::check(document));
+        add("what_it_says_of_commands_is_so", |_, document| commands::check(document));
+        for server in Server::ALL.into_iter().filter(|server| documents[index].is_for(*server)) {
+            let documents = Arc::clone(&documents);
+            let name = format!("{path}::it_runs_on_{}", server.name());
+            let trial = Trial::test(name, move || Ok(run::all(&documents[index], server)?));
+            trials.push(trial.with_ignored_flag(server.is_missing()));
         }
     }
     for (name, last) in examples::ALL {
-        add(format!("examples::{name}"), false, Box::new(move || examples::run(name, last)));
+        let run = move || {
+            examples::run(name, last);
+            Ok(())
+        };
+        trials.push(Trial::test(format!("examples::{name}"), run));
     }
     let every = Arc::clone(&documents);
-    add("every_document_is_in_an_index".to_owned(), false, Box::new(move || links::check_indexes(&every)));
+    trials.push(Trial::test("every_document_is_in_an_index", move || none(&links::check_indexes(&every))));
     report(&documents);
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// Nothing is wrong.
+fn none(problems: &[String]) -> Result<(), Failed> {
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("\n").into()) }
 }
 
 /// How many blocks there are, and how many are left out.

@@ -8,21 +8,27 @@ use crate::document::{Block, Document, root};
 /// Stands for lines that are left out.
 const GAP: &str = "// …";
 
-pub(crate) fn check(document: &Document) {
-    for block in document.blocks.iter().filter(|block| block.language == "rust") {
-        let at = format!("{}:{}", document.path, block.line);
-        let path = block.comment.as_deref().and_then(|comment| comment.strip_prefix("quote: "));
-        let path = path.unwrap_or_else(|| {
-            panic!("{at}: Rust that is no quotation: give <!-- quote: PATH --> before it")
-        });
-        assert!(path.ends_with(".rs") && is_compiled(path), "{at}: nothing compiles {path}");
-        let text = std::fs::read_to_string(root().join(path))
-            .unwrap_or_else(|error| panic!("{at}: {path}: {error}"));
-        let lines: Vec<String> = text.lines().filter_map(plain).collect();
-        if let Some(missing) = missing(block, &lines) {
-            panic!("{at}: {path} does not have these lines one after the other:\n{missing}");
-        }
+/// What is not as it stands in its file.
+pub(crate) fn check(document: &Document) -> Vec<String> {
+    let blocks = document.blocks.iter().filter(|block| block.language == "rust");
+    let found = blocks.filter_map(|block| Some((block.line, problem(block)?)));
+    found.map(|(line, problem)| format!("{}:{line}: {problem}", document.path)).collect()
+}
+
+fn problem(block: &Block) -> Option<String> {
+    let Some(path) = block.comment.as_deref().and_then(|comment| comment.strip_prefix("quote: ")) else {
+        return Some("Rust that is no quotation: give <!-- quote: PATH --> before it".to_owned());
+    };
+    if !path.ends_with(".rs") || !is_compiled(path) {
+        return Some(format!("nothing compiles {path}"));
     }
+    let text = match std::fs::read_to_string(root().join(path)) {
+        Ok(text) => text,
+        Err(error) => return Some(format!("{path}: {error}")),
+    };
+    let lines: Vec<String> = text.lines().filter_map(plain).collect();
+    let missing = missing(block, &lines)?;
+    Some(format!("{path} does not have these lines one after the other:\n{missing}"))
 }
 
 /// Examples and code of a crate; an example has to be named by a crate.
