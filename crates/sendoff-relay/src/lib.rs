@@ -1,4 +1,4 @@
-//! The relay: claims events from an outbox, publishes them to sinks, settles what became of them.
+//! The relay: claims events from an outbox, publishes them to sinks, settles what became of them. It is embedded in a service, or is the program `sendoff run`.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -13,6 +13,14 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! - **One loop, one breaker and one sink for each target.** A sink that is down spends no attempts, and holds up no other.
+//! - **Claiming, publishing and settling overlap**, over bounded channels: memory is bounded whatever the backlog.
+//! - **Order is the relay's business**: a key's next event is published when the one before was delivered, whatever the sink.
+//! - **Retries** wait exponentially longer, by chance, up to a cap ([`RetryPolicy`]); an event may bring its own policy in the header [`RETRY_HEADER`].
+//! - **Any number of relays** share an outbox: each has its share of the lanes, and hands it over when it stops.
+//!
+//! [`TargetConfig`] says how a target is served; [`RelayHandle`] watches and steers: figures, pause, resume, drain, and a [`Bell`] to ring after a commit.
 
 mod breaker;
 mod claim;

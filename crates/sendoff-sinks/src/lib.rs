@@ -1,4 +1,33 @@
-//! Where events go: one module for each sink. Those that need no client library are here: in-process handlers, standard output, files, and nowhere.
+//! Where events go: sinks for the relay of `sendoff`, each a type with a configuration, behind a feature of its own.
+//!
+//! | sink | feature | *delivered* means | drops second copies |
+//! |---|---|---|---|
+//! | [`Handler`], a function of this process | | it says so | |
+//! | [`File`], [`Stdout`]: lines of JSON | | written; a file's are on the disk | |
+//! | [`Null`] | | it was given | |
+//! | `Nats`: NATS JetStream | `nats` | acknowledged by the stream | in the stream's duplicate window |
+//! | `Kafka` | `kafka` | all replicas in sync have it | |
+//! | `RabbitMq` | `rabbitmq` | confirmed, and a queue got it | |
+//! | `Redis`: Redis Streams | `redis` | added | for as long as is wanted |
+//! | `Mqtt`: 5 and 3.1.1 | `mqtt` | acknowledged by the server | |
+//! | `Http`: webhooks | `http` | answered with 200 to 299 | the receiver, by `Idempotency-Key` |
+//! | `Sqs`, `Sns` | `sqs`, `sns` | taken by the service | FIFO: for five minutes |
+//! | `Inbox`: a table of another database | `inbox` | inserted and committed | while the row is there |
+//!
+//! ```
+//! use std::sync::Arc;
+//! use sendoff::{Delivery, Event, Sink};
+//! use sendoff_sinks::{File, FileConfig, Handler};
+//!
+//! let file: Arc<dyn Sink> = Arc::new(File::new(FileConfig::new("/var/log/shop/events.jsonl")));
+//! let function: Arc<dyn Sink> = Arc::new(Handler::new(|event: Event| async move {
+//!     println!("{}", event.topic);
+//!     Delivery::Delivered
+//! }));
+//! ```
+//!
+//! Brokers are sent CloudEvents 1.0, with the event's id, position and epoch. Passwords and the like are [`Secret`]s: a text, a file or an environment variable, shown nowhere. What each
+//! broker's errors mean for an event, and what its limits are, is in `docs/sinks.md`; how to write a sink, in `docs/writing-a-sink.md`.
 
 #[cfg(feature = "_aws")]
 mod aws;

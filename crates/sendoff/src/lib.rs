@@ -1,7 +1,34 @@
 //! **sendoff** gets every committed event to its broker, and nothing that was rolled back: a
 //! transactional outbox on one primitive, atomic find-and-claim.
 //!
-//! This crate is what an application adds, and what the author of a store or a sink builds on.
+//! This crate is what an application adds, and what the author of a store or a sink builds on. The relay is `sendoff-relay`, sinks are `sendoff-sinks`, the program is `sendoff-cli`.
+//!
+//! # The outbox
+//!
+//! An event is written in the application's own transaction, and is there if that commits:
+//!
+//! ```no_run
+//! # #[cfg(feature = "postgres")]
+//! # async fn example(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+//! use sendoff::{NewEvent, Outbox};
+//!
+//! let mut transaction = pool.begin().await?;
+//! // … the application's own statements …
+//! let event = NewEvent::new("orders.placed").key("order-4711").json(&serde_json::json!({ "total": 99 }))?;
+//! Outbox::new().enqueue(&mut transaction, event).await?;
+//! transaction.commit().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - `Outbox` writes; [`NewEvent`] is what is written, [`Event`] what is read back.
+//! - [`outbox`] has what delivers: [`outbox::Worker`] leases lanes, claims and settles; [`outbox::Inspect`] is the operator's.
+//! - [`stores`] has the databases, and `stores::Migration`, which makes the tables.
+//! - [`Sink`] is the contract of where events go.
+//!
+//! # Find and claim
+//!
+//! Under it sits one primitive, for any table: rows are found, marked and returned in one step that nobody else can come between. See [`claim`].
 //!
 //! ```no_run
 //! # #[cfg(feature = "postgres")]
@@ -32,13 +59,15 @@
 //! # }
 //! ```
 //!
+//! # Features
+//!
 //! | feature | what it adds |
 //! |---|---|
 //! | `postgres`, `sqlite`, `mysql` | a store each; the memory store is always there |
 //! | `tls` (default) | TLS to database servers: rustls, ring |
 //! | `tokio-postgres`, `diesel-async`, `sea-orm` | enqueue in a transaction of that library |
 //! | `otel` | events carry the trace context of the span they were written in |
-//! | `testkit` | the conformance suite, for authors of a store |
+//! | `testkit` | the suites, for authors of a store or a sink |
 
 #[cfg(any(feature = "tokio-postgres", feature = "diesel-async", feature = "sea-orm"))]
 mod adapters;
