@@ -4,12 +4,12 @@ use libtest_mimic::Trial;
 
 use crate::document::Document;
 use crate::place::Server;
-use crate::{commands, links, none, quotations, run};
+use crate::{commands, links, none, promises, quotations, run};
 
 /// A document, and what is to be said of it.
 type Case = (&'static str, &'static str, fn(&Document) -> Vec<String>, &'static str);
 
-const CASES: [Case; 13] = [
+const CASES: [Case; 14] = [
     (
         "an_unknown_language",
         "```cobol\nSTOP RUN.\n```\n",
@@ -40,6 +40,12 @@ const CASES: [Case; 13] = [
     ),
     ("an_unknown_command", "`sendoff frobnicate`", commands::check, "there is no such command"),
     ("an_unknown_flag", "`sendoff status --wach`", commands::check, "it has no --wach"),
+    (
+        "a_test_that_is_not_there",
+        concat!("`outbox::no_", "such_test_is_there`"),
+        promises::check,
+        "there is no test",
+    ),
     ("a_command_that_fails", "```sh\nsendoff status\ntrue\n```\n", failure, "exit status: 3"),
     ("a_wrong_configuration", "```toml\n[relay]\nlaese = \"1s\"\n```\n", failure, "did you mean `lease`?"),
     ("a_wrong_statement", "```sql\nSELECT nowhere_at_all;\n```\n", failure, "no such column"),

@@ -14,6 +14,7 @@ mod links;
 mod place;
 #[path = "../doctor/private.rs"]
 mod private;
+mod promises;
 mod quotations;
 mod run;
 mod stand_in;
@@ -49,6 +50,9 @@ fn main() -> ExitCode {
         add("its_links_lead_somewhere", links::check);
         add("its_quotations_are_right", |_, document| quotations::check(document));
         add("what_it_says_of_commands_is_so", |_, document| commands::check(document));
+        if path == promises::PAGE {
+            add("its_tests_are_there", |_, document| promises::check(document));
+        }
         for server in Server::ALL.into_iter().filter(|server| documents[index].is_for(*server)) {
             let documents = Arc::clone(&documents);
             let name = format!("{path}::it_runs_on_{}", server.name());

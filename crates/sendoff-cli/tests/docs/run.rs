@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 use crate::document::{Block, Document};
-use crate::place::{Place, Server};
+use crate::place::{Place, Server, is_required};
 
 /// Sinks that not every build has: how their URLs begin, and whether this one has them.
 const BY_FEATURE: [(&[&str], bool); 8] = [
@@ -78,7 +78,8 @@ fn configuration(at: &str, place: &Place, block: &Block) -> Result<(), String> {
 fn python(at: &str, server: Server, place: &Place, program: &str) -> Result<(), String> {
     // The one that has the drivers of the servers.
     let python = std::env::var("SENDOFF_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    if server == Server::Sqlite && Command::new(&python).arg("--version").output().is_err() {
+    let is_there = || Command::new(&python).arg("--version").output().is_ok();
+    if server == Server::Sqlite && !is_required("python") && !is_there() {
         eprintln!("{at}: skipped, no python3");
         return Ok(());
     }

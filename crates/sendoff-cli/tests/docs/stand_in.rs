@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -65,28 +66,33 @@ fn sqlite() -> ExitCode {
 /// Runs until nothing of its targets is left to do.
 fn relay(arguments: &[String]) -> ExitCode {
     let mut relay = Command::new(PROGRAM).args(arguments).stderr(Stdio::piped()).spawn().unwrap();
-    let mut errors = BufReader::new(relay.stderr.take().unwrap()).lines();
-    let mut targets = Vec::new();
-    for line in errors.by_ref().map(Result::unwrap) {
-        eprintln!("{line}");
-        if let Some(rest) = line.strip_prefix("relaying target \"") {
-            targets.push(rest.split('"').next().unwrap().to_owned());
-        } else if !targets.is_empty() {
+    let errors = BufReader::new(relay.stderr.take().unwrap()).lines();
+    let (found, targets) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in errors.map_while(Result::ok) {
+            eprintln!("{line}");
+            if let Some(rest) = line.strip_prefix("relaying target \"") {
+                let _ = found.send(rest.split('"').next().unwrap().to_owned());
+            }
+        }
+    });
+    // All are named before the first is relayed. None: it says why, and ends.
+    let mut known: Vec<String> = targets.recv().into_iter().collect();
+    let began = Instant::now();
+    while !known.is_empty() {
+        let is_done = is_done(arguments, &known);
+        let count = known.len();
+        known.extend(targets.try_iter());
+        if is_done && known.len() == count {
+            tell(&relay, Signal::TERM);
             break;
         }
-    }
-    if !targets.is_empty() {
-        std::thread::spawn(move || errors.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
-        let began = Instant::now();
-        while !is_done(arguments, &targets) {
-            if began.elapsed() > PATIENCE {
-                eprintln!("not all was delivered");
-                let _ = relay.kill();
-                return ExitCode::FAILURE;
-            }
-            std::thread::sleep(Duration::from_millis(20));
+        if began.elapsed() > PATIENCE {
+            eprintln!("not all was delivered");
+            let _ = relay.kill();
+            break;
         }
-        tell(&relay, Signal::TERM);
+        std::thread::sleep(Duration::from_millis(20));
     }
     code(&mut relay)
 }
