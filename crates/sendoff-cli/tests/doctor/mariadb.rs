@@ -164,6 +164,12 @@ fn a_server_of_our_own_is_silent_and_then_is_not() {
             outbox.until("what is committed is delivered", || delivered().contains(topic));
         }
         assert_eq!(delivered().lines().count(), 2, "and nothing else: {}", delivered());
+        // Killed before that, it would leave behind what it has delivered.
+        let is_settled = || {
+            let counts = outbox.counts("default");
+            counts["unprocessed"] == 0 && counts["processing"] == 0
+        };
+        outbox.until("what is delivered is settled", is_settled);
         host.execute("ROLLBACK").await.unwrap();
     });
     outbox.sql("SET GLOBAL tx_isolation = 'READ-COMMITTED'");
