@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use crate::document::Document;
-use crate::outbox::program;
+use crate::program::program;
 
 /// What is said of commands and flags that are not there.
 pub(crate) fn check(document: &Document) -> Vec<String> {

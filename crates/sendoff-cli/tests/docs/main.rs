@@ -32,6 +32,11 @@ use self::place::Server;
 #[allow(dead_code)]
 #[path = "../commands/outbox.rs"]
 mod outbox;
+#[allow(dead_code)]
+#[path = "../commands/program.rs"]
+mod program;
+#[path = "../commands/schema.rs"]
+mod schema;
 
 fn main() -> ExitCode {
     if let Some(code) = stand_in::run_if_asked() {

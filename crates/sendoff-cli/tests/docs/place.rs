@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::outbox::program;
 use crate::private::{self, Private};
+use crate::program::program;
 use crate::stand_in;
 
 /// Which database an outbox is in.
@@ -77,7 +77,7 @@ impl Place {
             // As documents call it.
             started.as_ref().unwrap().outbox.sql("CREATE DATABASE shop");
             store = store.replace("/postgres", "/shop");
-            assert!(program().args(["migrate", "--store", &store]).status().unwrap().success());
+            assert!(program().args(["migrate", "--store", &store]).output().unwrap().status.success());
         }
         stand_in::install(directory.path());
         Self { directory, store, _server: started }
