@@ -25,6 +25,7 @@ use self::client::{Client, Faults, Reported};
 use self::config::SETTLE;
 pub use self::config::{KafkaCompression, KafkaConfig, KafkaMechanism, KafkaSasl, KafkaSecurity, KafkaTls};
 use self::message::Message;
+use crate::unusable::Unusable;
 
 /// The client looks once a second for records whose time is over.
 const GRACE: Duration = Duration::from_secs(3);
@@ -119,9 +120,9 @@ impl Kafka {
     }
 
     /// Whether the cluster answers. It is asked by another client: the first one tells why it cannot connect only once in half a minute.
-    async fn ping(&self) -> Result<(), String> {
-        let named = |error: String| format!("{}: {error}", self.servers);
-        let mut settings = self.config.settings().map_err(named)?;
+    async fn ping(&self) -> Result<(), Unusable> {
+        let named = |unusable: Unusable| unusable.of(&self.servers);
+        let mut settings = self.config.settings().map_err(|error| named(error.into()))?;
         // No producer, only a question; and a topic that is made with the first record may be made now.
         settings.set("enable.idempotence", "false").set("allow.auto.create.topics", "true");
         settings.set("reconnect.backoff.ms", "10").set("reconnect.backoff.max.ms", "50");
@@ -137,7 +138,7 @@ impl Kafka {
         let answered = tokio::time::timeout(self.config.timeout + GRACE, select(asked, lost)).await;
         let answer = match answered {
             Ok(Either::Left((Ok(answer), _))) => answer,
-            Ok(Either::Left((Err(error), _))) => Err(error.to_string()),
+            Ok(Either::Left((Err(error), _))) => Err(Unusable::Away(error.to_string())),
             Ok(Either::Right(_)) | Err(_) => Err(faults.reason()),
         };
         answer.map_err(named)
@@ -171,7 +172,7 @@ impl Kafka {
         if client.faults.is_lost() {
             // It would be kept until its time is over.
             if let Err(error) = self.ping().await {
-                return down(error);
+                return down(error.into());
             }
             client.faults.recovered();
         }
@@ -226,7 +227,7 @@ impl Kafka {
                         }
                         return outcomes
                             .into_iter()
-                            .map(|outcome| outcome.unwrap_or_else(|| Outcome::Down(error.clone())))
+                            .map(|outcome| outcome.unwrap_or_else(|| Outcome::Down(error.to_string())))
                             .collect();
                     }
                 },
@@ -302,7 +303,7 @@ impl Sink for Kafka {
         // Whether it is the cluster that is at fault, asked once.
         let in_doubt =
             outcomes.iter().any(|outcome| matches!(outcome, Outcome::Failed(code) if is_in_doubt(*code)));
-        let down = if in_doubt { self.ping().await.err() } else { None };
+        let down = if in_doubt { self.ping().await.err().map(String::from) } else { None };
         let is_fixed = self.config.topic.as_fixed().is_some();
         let mut answers = outcomes.into_iter().zip(&messages).map(|(outcome, message)| match outcome {
             Outcome::Delivered => Delivery::Delivered,
@@ -319,7 +320,7 @@ impl Sink for Kafka {
     }
 
     async fn check(&self) -> Result<(), SinkError> {
-        self.ping().await.map_err(|error| SinkError::new("kafka", error))
+        self.ping().await.map_err(|unusable| unusable.error("kafka"))
     }
 
     async fn close(&self) -> Result<(), SinkError> {

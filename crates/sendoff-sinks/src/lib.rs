@@ -58,6 +58,8 @@ mod stdout;
 mod template;
 #[cfg(feature = "_tls")]
 mod tls;
+#[cfg(feature = "_envelope")]
+mod unusable;
 
 #[cfg(feature = "sns")]
 pub use aws::{Sns, SnsConfig};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::jetstream::context::{Context, PublishError, PublishErrorKind};
+use async_nats::jetstream::context::{Context, GetStreamErrorKind, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream;
 use async_nats::{Client, HeaderMap, ServerAddr};
@@ -23,6 +23,7 @@ use crate::envelope::{Carrier, EnvelopeConfig};
 use crate::secret::Secret;
 use crate::template::Template;
 use crate::tls::Files;
+use crate::unusable::Unusable;
 
 /// How long a server may take to say that it is there.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -141,7 +142,7 @@ impl Nats {
     }
 
     /// Connects, unless it has before, and finds the stream.
-    async fn connect(&self) -> Result<Connected, String> {
+    async fn connect(&self) -> Result<Connected, Unusable> {
         let mut held = self.connected.lock().await;
         if let Some(connected) = &*held {
             return Ok(connected.clone());
@@ -188,7 +189,7 @@ impl Nats {
     }
 
     /// The stream is there, or made if that is wanted.
-    async fn find_stream(&self, connected: &Connected) -> Result<(), String> {
+    async fn find_stream(&self, connected: &Connected) -> Result<(), Unusable> {
         let NatsStream { name, create_for } = &self.config.stream;
         let found = connected.context.get_stream(name).await;
         let stream = match found {
@@ -200,9 +201,12 @@ impl Nats {
                 made.map_err(|error| format!("the stream `{name}` could not be made: {error}"))?
             }
             Err(error) => {
-                return Err(format!(
+                let text = format!(
                     "there is no stream `{name}` to be had ({error}): create it, or have it created (in a URL: ?create=SUBJECT,SUBJECT)"
-                ));
+                );
+                // A server that is about to be ready does not answer this, and one without JetStream never does.
+                let is_silent = matches!(error.kind(), GetStreamErrorKind::Request);
+                return Err(if is_silent { Unusable::Away(text) } else { Unusable::Wrong(text) });
             }
         };
         let window = stream.cached_info().config.duplicate_window;
@@ -212,7 +216,7 @@ impl Nats {
     }
 
     /// Whether the stream answers.
-    async fn ping(&self) -> Result<(), String> {
+    async fn ping(&self) -> Result<(), Unusable> {
         let asked = async {
             let connected = self.connect().await?;
             if connected.client.connection_state() != State::Connected {
@@ -221,8 +225,8 @@ impl Nats {
             self.find_stream(&connected).await
         };
         let answered = tokio::time::timeout(PING_TIMEOUT, asked).await;
-        let answered = answered.unwrap_or_else(|_| Err("it does not answer".to_owned()));
-        answered.map_err(|error| format!("{}: {error}", self.name()))
+        let answered = answered.unwrap_or_else(|_| Err(Unusable::silent()));
+        answered.map_err(|unusable| unusable.of(&self.name()))
     }
 
     /// Sends the messages, and waits for their acknowledgements.
@@ -268,7 +272,7 @@ impl Sink for Nats {
         // Whether it is the server that is at fault, asked once.
         let in_doubt =
             answers.iter().any(|answer| answer.as_ref().is_err_and(|error| is_in_doubt(error.kind())));
-        let down = if in_doubt { self.ping().await.err() } else { None };
+        let down = if in_doubt { self.ping().await.err().map(String::from) } else { None };
         let mut answers = answers.into_iter().map(|answer| match answer {
             Ok(()) => Delivery::Delivered,
             Err(error) => classify(&error, down.as_deref()),
@@ -281,7 +285,7 @@ impl Sink for Nats {
     }
 
     async fn check(&self) -> Result<(), SinkError> {
-        self.ping().await.map_err(|error| SinkError::new("nats", error))
+        self.ping().await.map_err(|unusable| unusable.error("nats"))
     }
 
     async fn close(&self) -> Result<(), SinkError> {

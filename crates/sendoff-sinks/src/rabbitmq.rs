@@ -17,13 +17,14 @@ use lapin::{Channel, Confirmation, ExchangeKind};
 use sendoff::outbox::Claimed;
 use sendoff::{Capabilities, Delivery, Sink, SinkError};
 
-use self::answer::{Fault, Outcome, answers, cause, single, unreachable};
+use self::answer::{Fault, Outcome, answers, cause, is_refusal, single, unreachable};
 use self::connection::{Connected, Server};
 use self::message::Message;
 use crate::envelope::EnvelopeConfig;
 use crate::secret::{self, Secret};
 use crate::template::Template;
 use crate::tls::Files;
+use crate::unusable::Unusable;
 
 /// Why nothing goes on while the server is short of memory or disk.
 const BLOCKED: &str = "the server blocks publishers: it is short of memory or disk space (`rabbitmqctl status` shows its alarms)";
@@ -125,7 +126,7 @@ impl RabbitMq {
     }
 
     /// The connection: the one there is, if it lives.
-    async fn connect(&self) -> Result<Arc<Connected>, String> {
+    async fn connect(&self) -> Result<Arc<Connected>, Unusable> {
         let mut held = self.connected.lock().await;
         if let Some(connected) = held.as_ref().filter(|connected| connected.is_alive()) {
             return Ok(Arc::clone(connected));
@@ -143,14 +144,14 @@ impl RabbitMq {
     /// A connection, and something done with it in time.
     async fn within<T>(
         &self,
-        work: impl AsyncFnOnce(&Arc<Connected>) -> Result<T, String>,
-    ) -> Result<T, String> {
+        work: impl AsyncFnOnce(&Arc<Connected>) -> Result<T, Unusable>,
+    ) -> Result<T, Unusable> {
         let done = async {
-            let silent = |_| "it does not answer; is it running, and can it be reached from here?".to_owned();
+            let silent = |_| Unusable::silent();
             let timeout = self.config.timeout;
             let connected = tokio::time::timeout(timeout, self.connect()).await.map_err(silent)??;
             if connected.is_blocked() {
-                return Err(BLOCKED.to_owned());
+                return Err(Unusable::Away(BLOCKED.to_owned()));
             }
             let done = tokio::time::timeout(timeout, work(&connected)).await;
             done.unwrap_or_else(|elapsed| {
@@ -158,13 +159,13 @@ impl RabbitMq {
                 Err(silent(elapsed))
             })
         };
-        done.await.map_err(|error| format!("{}: {error}", self.server.name))
+        done.await.map_err(|unusable: Unusable| unusable.of(&self.server.name))
     }
 
     /// Whether the server answers, and has the exchange.
-    async fn ping(&self) -> Result<(), String> {
+    async fn ping(&self) -> Result<(), Unusable> {
         self.within(async |connected| {
-            let channel = connected.new_channel().await.map_err(|error| error.to_string())?;
+            let channel = connected.new_channel().await.map_err(|error| unreachable(&error))?;
             let Some(exchange) = self.config.exchange.as_fixed().filter(|name| !name.is_empty()) else {
                 return Ok(());
             };
@@ -173,8 +174,9 @@ impl RabbitMq {
             let asked = channel.exchange_declare(name, ExchangeKind::Topic, passive, FieldTable::default());
             match asked.await {
                 Ok(()) => Ok(()),
+                Err(error) if !is_refusal(&error) => Err(unreachable(&error)),
                 Err(error) => Err(match Fault::of(&error, Some(exchange)) {
-                    Fault::Server(text) | Fault::Message { text, .. } => text,
+                    Fault::Server(text) | Fault::Message { text, .. } => Unusable::Wrong(text),
                 }),
             }
         })
@@ -220,7 +222,10 @@ impl RabbitMq {
         let (connected, channel) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                return Sent { answers: vec![None; messages.len()], fault: Some(Fault::Server(error)) };
+                return Sent {
+                    answers: vec![None; messages.len()],
+                    fault: Some(Fault::Server(error.into())),
+                };
             }
         };
         let outcomes = self.publish_on(&channel, connected.frame_max(), messages).await;
@@ -327,7 +332,7 @@ impl Sink for RabbitMq {
     }
 
     async fn check(&self) -> Result<(), SinkError> {
-        self.ping().await.map_err(|error| SinkError::new("rabbitmq", error))
+        self.ping().await.map_err(|unusable| unusable.error("rabbitmq"))
     }
 
     async fn close(&self) -> Result<(), SinkError> {

@@ -271,7 +271,7 @@ impl Sink for Redis {
             Ok(()) => Ok(()),
             Err(fault) => {
                 self.disconnect().await;
-                Err(SinkError::new("redis", format!("{}: {}", self.server.name, fault.advice())))
+                Err(fault.unusable().of(&self.server.name).error("redis"))
             }
         }
     }

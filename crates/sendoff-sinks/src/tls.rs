@@ -10,6 +10,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
+#[cfg(any(feature = "mqtt", feature = "redis"))]
+use crate::unusable::{REACHED, Unusable};
+
 /// Who is trusted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Trust<'f> {
@@ -148,13 +151,13 @@ pub(crate) async fn encrypt(
     stream: tokio::net::TcpStream,
     host: &str,
     config: Arc<ClientConfig>,
-) -> Result<tokio_rustls::client::TlsStream<tokio::net::TcpStream>, String> {
+) -> Result<tokio_rustls::client::TlsStream<tokio::net::TcpStream>, Unusable> {
     let name = rustls::pki_types::ServerName::try_from(host.to_owned())
         .map_err(|_| "its name is none that a certificate can have".to_owned())?;
     let connecting = tokio_rustls::TlsConnector::from(config).connect(name, stream).await;
-    connecting.map_err(|error| {
-        let hint = hint(&error).unwrap_or("; is it running, and can it be reached from here?");
-        format!("{error}{hint}")
+    connecting.map_err(|error| match hint(&error) {
+        Some(hint) => Unusable::Wrong(format!("{error}{hint}")),
+        None => Unusable::Away(format!("{error}{REACHED}")),
     })
 }
 

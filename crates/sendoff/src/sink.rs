@@ -78,12 +78,19 @@ pub struct SinkError {
     pub sink: String,
     /// What is wrong, and what to do.
     pub detail: String,
+    /// It cannot be reached, or cannot answer now: it may come back by itself. Otherwise somebody has to mend something first.
+    pub is_away: bool,
 }
 
 impl SinkError {
-    /// An error of this sink.
+    /// A sink that cannot work as it is configured.
     pub fn new(sink: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { sink: sink.into(), detail: detail.into() }
+        Self { sink: sink.into(), detail: detail.into(), is_away: false }
+    }
+
+    /// A sink that is not there now, and may come back by itself.
+    pub fn away(sink: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { is_away: true, ..Self::new(sink, detail) }
     }
 }
 
@@ -108,7 +115,7 @@ pub trait Sink: fmt::Debug + Send + Sync {
     /// Whether it can be reached. Asked before anything is sent to a sink that was down.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// Why it cannot: [`SinkError::away`] for what may pass by itself, [`SinkError::new`] for what somebody has to mend, such as a wrong password.
     async fn check(&self) -> Result<(), SinkError> {
         Ok(())
     }

@@ -7,6 +7,7 @@ use sendoff::Delivery;
 use super::publisher::Service;
 use super::sdk::config::http::HttpResponse;
 use super::sdk::error::{BuildError, ProvideErrorMetadata, SdkError};
+use crate::unusable::{REACHED, Unusable};
 
 /// What became of one message of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,9 @@ pub(super) fn in_order<'a>(
     }
     places
 }
+
+/// What the client says if it has found no credentials, however it begins.
+const NO_CREDENTIALS: &str = "redential";
 
 /// Why a request failed as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,17 +106,28 @@ impl Failure {
         matches!(self, Self::Refused(said) if matches!(said.meaning(), Meaning::Contents | Meaning::Unknown))
     }
 
+    /// The same as its text, and whether it may pass by itself.
+    pub(super) fn unusable<S: Service>(&self, target: &str) -> Unusable {
+        let text = self.text::<S>(target);
+        let is_for_now = match self {
+            Self::Refused(said) => said.meaning() == Meaning::Later,
+            Self::Unreachable(text) => !text.contains(NO_CREDENTIALS),
+            Self::Silence(_) => true,
+        };
+        if is_for_now { Unusable::Away(text) } else { Unusable::Wrong(text) }
+    }
+
     /// What is wrong, and what to do.
     pub(super) fn text<S: Service>(&self, target: &str) -> String {
         match self {
             Self::Refused(said) => said.text::<S>(target),
-            Self::Unreachable(text) if text.contains("redential") => {
+            Self::Unreachable(text) if text.contains(NO_CREDENTIALS) => {
                 format!(
                     "no credentials ({text}): give `access_key_id` and `secret_access_key`, or set up those of the environment"
                 )
             }
             Self::Unreachable(text) | Self::Silence(text) => {
-                format!("{text}; is it running, and can it be reached from here?")
+                format!("{text}{REACHED}")
             }
         }
     }

@@ -16,6 +16,7 @@ use super::connection::{Connection, Settings};
 use super::message::{Message, is_fifo};
 use crate::envelope::EnvelopeConfig;
 use crate::template::Template;
+use crate::unusable::Unusable;
 
 /// A request has so many messages at most, says AWS.
 const MESSAGES_MAX: usize = 10;
@@ -180,7 +181,7 @@ impl<S: Service> Publisher<S> {
             // They may be of no use any more, without anybody saying so.
             self.connection.disconnect().await;
             // Whether it is the service that is at fault, asked once.
-            silence = self.look(LOOK_TIMEOUT).await.err();
+            silence = self.look(LOOK_TIMEOUT).await.err().map(String::from);
         }
         let deliveries: Vec<Option<Delivery>> = messages
             .iter()
@@ -205,7 +206,7 @@ impl<S: Service> Publisher<S> {
     }
 
     /// Whether the service answers, and has the target if it is the same for all. Who may only write may not ask, and has been answered all the same.
-    async fn look(&self, limit: Duration) -> Result<(), String> {
+    async fn look(&self, limit: Duration) -> Result<(), Unusable> {
         let target = self.target.template.as_fixed();
         let asked = async {
             let client = self.connection.client().await?;
@@ -215,14 +216,12 @@ impl<S: Service> Publisher<S> {
                     if failure.is_of_credentials() {
                         self.connection.forget().await;
                     }
-                    Err(failure.text::<S>(target.unwrap_or("any")))
+                    Err(failure.unusable::<S>(target.unwrap_or("any")))
                 }
                 Ok(()) => Ok(()),
             }
         };
-        tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| {
-            Err("it does not answer; is it running, and can it be reached from here?".to_owned())
-        })
+        tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| Err(Unusable::silent()))
     }
 
     pub(super) async fn check(&self) -> Result<(), SinkError> {
@@ -231,7 +230,10 @@ impl<S: Service> Publisher<S> {
             Ok(()) => Ok(()),
             Err(error) => {
                 self.connection.disconnect().await;
-                Err(SinkError::new(S::NAME, self.named(&error)))
+                Err(match error {
+                    Unusable::Away(text) => SinkError::away(S::NAME, self.named(&text)),
+                    Unusable::Wrong(text) => SinkError::new(S::NAME, self.named(&text)),
+                })
             }
         }
     }

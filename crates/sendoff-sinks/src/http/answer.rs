@@ -10,6 +10,7 @@ use time::{Date, Month, OffsetDateTime};
 
 use super::guard::Private;
 use crate::tls;
+use crate::unusable::Unusable;
 
 /// More of an answer is not read.
 const BODY_MAX: usize = 64 * 1024;
@@ -124,6 +125,13 @@ pub(super) fn unreachable(server: &str, error: &reqwest::Error) -> String {
         "; is it running, and can it be reached from here?"
     };
     format!("{server}: {}{hint}", cause(error))
+}
+
+/// The same, and whether it may pass by itself.
+pub(super) fn unusable(server: &str, error: &reqwest::Error) -> Unusable {
+    let is_wrong = tls::hint(error).is_some() || causes(error).any(|cause| cause.is::<Private>());
+    let text = unreachable(server, error);
+    if is_wrong { Unusable::Wrong(text) } else { Unusable::Away(text) }
 }
 
 /// The error itself is left out: it says no more than that there was one, and may repeat the URL.

@@ -20,7 +20,7 @@ use reqwest::{Client, Method, StatusCode};
 use sendoff::outbox::Claimed;
 use sendoff::{Capabilities, Delivery, Sink, SinkError};
 
-use self::answer::{Answer, CREDENTIALS, Said, unanswered, unreachable};
+use self::answer::{Answer, CREDENTIALS, Said, unanswered, unusable};
 use self::client::Clients;
 use self::credentials::Credentials;
 use self::endpoint::Endpoint;
@@ -29,6 +29,7 @@ pub use self::signature::SigningSecret;
 use crate::envelope::EnvelopeConfig;
 use crate::secret::Secret;
 use crate::tls::Files;
+use crate::unusable::Unusable;
 
 /// How long a receiver may take to say that it is there.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -189,10 +190,10 @@ impl Http {
     }
 
     /// Whether the receiver answers, whatever it says.
-    async fn ping(&self, credentials: &Credentials) -> Result<StatusCode, String> {
+    async fn ping(&self, credentials: &Credentials) -> Result<StatusCode, Unusable> {
         let request = self.pinger.request(Method::OPTIONS, self.check.base().clone());
         let answered = request.headers(credentials.headers.clone()).send().await;
-        answered.map(|response| response.status()).map_err(|error| unreachable(&self.check.server(), &error))
+        answered.map(|response| response.status()).map_err(|error| unusable(&self.check.server(), &error))
     }
 
     async fn send(&self, request: Request, credentials: &Credentials) -> Answer {
@@ -271,7 +272,7 @@ impl Http {
         let mut down = None;
         if answers.iter().any(is_unclear) {
             self.disconnect();
-            down = self.ping(call.credentials).await.err();
+            down = self.ping(call.credentials).await.err().map(String::from);
         }
         let mut again = Vec::new();
         for (group, answer) in groups.into_iter().zip(answers) {
@@ -362,15 +363,14 @@ impl Sink for Http {
 
     async fn check(&self) -> Result<(), SinkError> {
         let wrong = |error| SinkError::new("http", error);
-        let checked = match self.ping(&self.credentials().map_err(wrong)?).await {
-            Ok(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)) => Err(format!(
+        match self.ping(&self.credentials().map_err(wrong)?).await {
+            Ok(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)) => Err(wrong(format!(
                 "{} answered {status} to OPTIONS; {CREDENTIALS} If it answers so to everybody, set `check_url`",
                 self.check.server()
-            )),
+            ))),
             Ok(_) => Ok(()),
-            Err(error) => Err(error),
-        };
-        checked.map_err(wrong)
+            Err(unusable) => Err(unusable.error("http")),
+        }
     }
 
     async fn close(&self) -> Result<(), SinkError> {

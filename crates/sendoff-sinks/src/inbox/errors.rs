@@ -1,6 +1,7 @@
 //! What a database's error means for the events of a statement.
 
 use crate::tls;
+use crate::unusable::REACHED;
 
 /// Whose fault it is, and what was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,8 +10,10 @@ pub(super) enum Fault {
     Refused(String),
     /// Not this time.
     Retry(String),
-    /// The database cannot be written to, whatever it is.
+    /// The database cannot be written to now, whatever it is.
     Down(String),
+    /// Nor later, before somebody has mended it: the table, the user, the configuration.
+    Wrong(String),
 }
 
 /// By SQLSTATE, or by SQLite's own number where there is none.
@@ -20,13 +23,13 @@ pub(super) fn classify(error: &sqlx::Error) -> Fault {
         return match error {
             sqlx::Error::Encode(_) => Fault::Refused(text),
             sqlx::Error::Tls(_) => {
-                Fault::Down(format!("{text}{}", tls::hint(error).unwrap_or("; does it speak TLS there?")))
+                Fault::Wrong(format!("{text}{}", tls::hint(error).unwrap_or("; does it speak TLS there?")))
             }
             // A connection that ends while it is made is a breach of the protocol to the driver.
-            _ => {
-                let hint = tls::hint(error).unwrap_or("; is it running, and can it be reached from here?");
-                Fault::Down(format!("{text}{hint}"))
-            }
+            _ => match tls::hint(error) {
+                Some(hint) => Fault::Wrong(format!("{text}{hint}")),
+                None => Fault::Down(format!("{text}{REACHED}")),
+            },
         };
     };
     let code = database.code().unwrap_or_default();
@@ -41,13 +44,13 @@ pub(super) fn classify(error: &sqlx::Error) -> Fault {
 
 fn by_sqlstate(code: &str, text: String) -> Fault {
     match code {
-        "42P01" => Fault::Down(format!("{text}; make it, or let it be made with `create`")),
-        "42703" => Fault::Down(format!("{text}; the table was not made for this")),
+        "42P01" => Fault::Wrong(format!("{text}; make it, or let it be made with `create`")),
+        "42703" => Fault::Wrong(format!("{text}; the table was not made for this")),
         "28000" if text.contains("client certificate") => {
-            Fault::Down(format!("{text}; give `client_cert_file` and `client_key_file`"))
+            Fault::Wrong(format!("{text}; give `client_cert_file` and `client_key_file`"))
         }
-        "28P01" | "28000" => Fault::Down(format!("{text}; user or password are wrong")),
-        "42501" => Fault::Down(format!("{text}; the user needs INSERT and SELECT on the table")),
+        "28P01" | "28000" => Fault::Wrong(format!("{text}; user or password are wrong")),
+        "42501" => Fault::Wrong(format!("{text}; the user needs INSERT and SELECT on the table")),
         "55P03" | "57014" => Fault::Retry(text),
         _ => match code.get(..2) {
             // What a value is, or what a constraint says about it.
@@ -61,10 +64,10 @@ fn by_sqlstate(code: &str, text: String) -> Fault {
 
 fn by_mysql(number: u16, text: String) -> Fault {
     match number {
-        1146 => Fault::Down(format!("{text}; make it, or let it be made with `create`")),
-        1054 => Fault::Down(format!("{text}; the table was not made for this")),
-        1044 | 1045 | 1698 => Fault::Down(format!("{text}; user or password are wrong")),
-        1142 | 1143 => Fault::Down(format!("{text}; the user needs INSERT and SELECT on the table")),
+        1146 => Fault::Wrong(format!("{text}; make it, or let it be made with `create`")),
+        1054 => Fault::Wrong(format!("{text}; the table was not made for this")),
+        1044 | 1045 | 1698 => Fault::Wrong(format!("{text}; user or password are wrong")),
+        1142 | 1143 => Fault::Wrong(format!("{text}; the user needs INSERT and SELECT on the table")),
         // A deadlock, a lock that was not to be had, a statement that was stopped.
         1205 | 1213 | 1317 | 3024 | 1969 => Fault::Retry(text),
         // What does not fit, or is larger than a packet, or breaks a constraint.
@@ -80,7 +83,7 @@ fn by_sqlite(code: u32, text: String) -> Fault {
         // TOOBIG, CONSTRAINT, MISMATCH
         18..=20 => Fault::Refused(text),
         // ERROR: a table or a column that is not there.
-        1 => Fault::Down(format!("{text}; make the table, or let it be made with `create`")),
+        1 => Fault::Wrong(format!("{text}; make the table, or let it be made with `create`")),
         _ => Fault::Down(text),
     }
 }
@@ -94,6 +97,7 @@ mod tests {
             Fault::Refused(_) => "refused",
             Fault::Retry(_) => "retry",
             Fault::Down(_) => "down",
+            Fault::Wrong(_) => "wrong",
         }
     }
 
@@ -117,7 +121,7 @@ mod tests {
             ("57014", "retry"),
             ("42P01", "down"),
             ("42501", "down"),
-            ("28P01", "down"),
+            ("28P01", "wrong"),
             ("53300", "down"),
             ("57P01", "down"),
             ("08006", "down"),
@@ -131,9 +135,9 @@ mod tests {
             (1153, "refused"),
             (1213, "retry"),
             (1205, "retry"),
-            (1146, "down"),
-            (1045, "down"),
-            (1142, "down"),
+            (1146, "wrong"),
+            (1045, "wrong"),
+            (1142, "wrong"),
             (1040, "down"),
             (1290, "down"),
         ] {
@@ -145,7 +149,7 @@ mod tests {
             (6, "retry"),
             (18, "refused"),
             (1299, "refused"),
-            (1, "down"),
+            (1, "wrong"),
             (8, "down"),
             (13, "down"),
         ] {

@@ -22,6 +22,7 @@ use self::row::Row;
 use crate::envelope::EnvelopeConfig;
 use crate::secret::{self, Secret};
 use crate::tls::Files;
+use crate::unusable::Unusable;
 
 /// How long a server may take to say that it is there.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -145,9 +146,9 @@ impl Inbox {
         if let Some(pool) = &*held {
             return Ok(pool.clone());
         }
-        let password = secret::read(self.config.password.as_ref(), "password").map_err(Fault::Down)?;
+        let password = secret::read(self.config.password.as_ref(), "password").map_err(Fault::Wrong)?;
         // Said better here than by the driver, which opens them itself.
-        self.config.check_access(self.kind).map_err(Fault::Down)?;
+        self.config.check_access(self.kind).map_err(Fault::Wrong)?;
         let opened = Pool::open(self.kind, &self.config, password.as_deref());
         let pool = opened.map_err(|error| errors::classify(&error))?;
         if self.config.create {
@@ -190,7 +191,7 @@ impl Inbox {
                 }
             }
         };
-        if matches!(fault, Fault::Down(_)) {
+        if matches!(fault, Fault::Down(_) | Fault::Wrong(_)) {
             self.disconnect().await;
         }
         Err(fault)
@@ -201,7 +202,7 @@ impl Inbox {
         match fault {
             Fault::Refused(text) => Delivery::reject(named(text)),
             Fault::Retry(text) => Delivery::retry(named(text)),
-            Fault::Down(text) => Delivery::down(named(text)),
+            Fault::Down(text) | Fault::Wrong(text) => Delivery::down(named(text)),
         }
     }
 
@@ -276,8 +277,11 @@ impl Sink for Inbox {
             Ok(()) => Ok(()),
             Err(fault) => {
                 self.disconnect().await;
-                let (Fault::Refused(text) | Fault::Retry(text) | Fault::Down(text)) = fault;
-                Err(SinkError::new("inbox", format!("{}, table {}: {text}", self.server, self.table)))
+                let unusable = match fault {
+                    Fault::Retry(text) | Fault::Down(text) => Unusable::Away(text),
+                    Fault::Refused(text) | Fault::Wrong(text) => Unusable::Wrong(text),
+                };
+                Err(unusable.of(&format!("{}, table {}", self.server, self.table)).error("inbox"))
             }
         }
     }

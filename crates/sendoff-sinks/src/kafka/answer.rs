@@ -100,11 +100,25 @@ pub(super) fn topic_advice(code: Code, topic: &str) -> String {
     }
 }
 
+/// No broker can be reached, for nothing that is wrong here as far as can be told.
+pub(super) fn is_away(code: Code, reason: &str) -> bool {
+    let is_of_security = is_of_tls(reason) || reason.contains("security.protocol");
+    match code {
+        Code::BrokerTransportFailure => !is_of_security,
+        Code::Resolve | Code::NetworkException | Code::AllBrokersDown => true,
+        code => is_in_doubt(code),
+    }
+}
+
+fn is_of_tls(reason: &str) -> bool {
+    reason.contains("SSL routines") || reason.contains("SSL handshake")
+}
+
 /// What the client says, and what to do.
 pub(super) fn explain(code: Code, reason: &str) -> String {
     // Without how long it took: that differs each time.
     let reason = reason.split(" (after ").next().unwrap_or(reason);
-    let is_tls = reason.contains("SSL routines") || reason.contains("SSL handshake");
+    let is_tls = is_of_tls(reason);
     let hint = match code {
         Code::Authentication | Code::SaslAuthenticationFailed => "; are user, password and mechanism right?",
         Code::UnsupportedSASLMechanism | Code::IllegalSASLState => "; does it take this mechanism?",

@@ -9,8 +9,9 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
 use tokio::sync::{mpsc, watch};
 
-use super::answer::{explain, topic_advice};
+use super::answer::{explain, is_away, topic_advice};
 use super::message::Message;
+use crate::unusable::Unusable;
 
 /// How often a topic that is about to be made is asked for.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -20,7 +21,7 @@ pub(super) struct Faults {
     /// It has no connection to any broker.
     is_lost: watch::Sender<bool>,
     /// Why the last connection failed.
-    reason: Mutex<Option<String>>,
+    reason: Mutex<Option<Unusable>>,
 }
 
 impl Faults {
@@ -42,16 +43,17 @@ impl Faults {
     }
 
     /// Why it cannot connect, as far as it has said so.
-    pub(super) fn reason(&self) -> String {
+    pub(super) fn reason(&self) -> Unusable {
         let reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        reason.unwrap_or_else(|| "it does not answer".to_owned())
+        reason.unwrap_or_else(Unusable::silent)
     }
 
     fn tell(&self, code: Code, reason: &str) {
         if code == Code::AllBrokersDown {
             self.is_lost.send_replace(true);
         } else {
-            let reason = explain(code, reason);
+            let text = explain(code, reason);
+            let reason = if is_away(code, reason) { Unusable::Away(text) } else { Unusable::Wrong(text) };
             *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
         }
     }
@@ -136,7 +138,7 @@ impl Client {
     ///
     /// # Errors
     /// What is wrong, and what to do.
-    pub(super) fn ask(&self, topic: Option<&str>, timeout: Duration) -> Result<(), String> {
+    pub(super) fn ask(&self, topic: Option<&str>, timeout: Duration) -> Result<(), Unusable> {
         let began = Instant::now();
         loop {
             let Err(code) = self.topic(topic, timeout.saturating_sub(began.elapsed()))? else {
@@ -145,14 +147,14 @@ impl Client {
             // Brokers may make a topic that is asked for.
             let may_be_made = matches!(code, Code::UnknownTopic | Code::UnknownTopicOrPartition);
             if !may_be_made || began.elapsed() > timeout / 4 {
-                return Err(topic_advice(code, topic.unwrap_or_default()));
+                return Err(topic_advice(code, topic.unwrap_or_default()).into());
             }
             std::thread::sleep(ASK_AGAIN);
         }
     }
 
     /// Whether the topic is there, as the cluster says.
-    fn topic(&self, topic: Option<&str>, timeout: Duration) -> Result<Result<(), Code>, String> {
+    fn topic(&self, topic: Option<&str>, timeout: Duration) -> Result<Result<(), Code>, Unusable> {
         let Some(producer) = &self.producer else { return Ok(Ok(())) };
         let answered = producer.client().fetch_metadata(topic, timeout);
         let metadata = answered.map_err(|_| self.faults.reason())?;

@@ -18,6 +18,7 @@ use super::packet::{self, Incoming, Limits, Verdict};
 use super::server::Login;
 use super::stream::{Stream, unreachable};
 use super::{MqttConfig, MqttQos, PING_TIMEOUT};
+use crate::unusable::Unusable;
 
 /// With a server that does not say how many messages may be on their way: as many as the most widespread one takes.
 const IN_FLIGHT: u16 = 20;
@@ -72,7 +73,7 @@ impl Connection {
         login: Option<&Login>,
         client_id: &str,
         stream: Box<dyn Stream>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Unusable> {
         let (mut link, limits) = Link::open(config, login, client_id, stream).await?;
         let (messages, incoming_messages) = mpsc::unbounded_channel();
         let (control, incoming_control) = mpsc::unbounded_channel();
@@ -181,7 +182,7 @@ impl Link {
         login: Option<&Login>,
         client_id: &str,
         stream: Box<dyn Stream>,
-    ) -> Result<(Self, Limits), String> {
+    ) -> Result<(Self, Limits), Unusable> {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut outgoing = BytesMut::new();
         packet::write_connect(config, login, client_id, &mut outgoing)?;
@@ -192,10 +193,11 @@ impl Link {
             packet::check_first(&incoming)?;
             match packet::read(config.version, &mut incoming)? {
                 Some(Incoming::Connected(limits)) => break limits,
-                Some(Incoming::Refused(refusal)) => return Err(refusal.0),
-                Some(_) => return Err("it did not say whether it lets this client in".to_owned()),
+                Some(Incoming::Refused(refusal)) => return Err(refusal.into()),
+                Some(_) => return Err("it did not say whether it lets this client in".to_owned().into()),
                 None if reader.read_buf(&mut incoming).await.map_err(unreachable)? == 0 => {
-                    return Err("it closed the connection without a word; is it an MQTT server?".to_owned());
+                    let text = "it closed the connection without a word; is it an MQTT server?";
+                    return Err(Unusable::Away(text.to_owned()));
                 }
                 None => {}
             }

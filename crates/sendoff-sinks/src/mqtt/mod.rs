@@ -27,6 +27,7 @@ use crate::envelope::EnvelopeConfig;
 use crate::secret::Secret;
 use crate::template::Template;
 use crate::tls::Files;
+use crate::unusable::Unusable;
 
 /// How long a server may take to say that it is there.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -158,7 +159,7 @@ enum Held {
     Nothing,
     Connected(Connection),
     /// When, and why.
-    Failed(Instant, String),
+    Failed(Instant, Unusable),
 }
 
 impl fmt::Debug for Mqtt {
@@ -184,7 +185,7 @@ impl Mqtt {
     }
 
     /// Connects, unless it is connected. Who has waited for a try that failed does not try again: with a server that does not answer each would wait for all before it.
-    async fn connect(&self) -> Result<Connection, String> {
+    async fn connect(&self) -> Result<Connection, Unusable> {
         let asked = Instant::now();
         let mut held = self.held.lock().await;
         match &*held {
@@ -200,7 +201,7 @@ impl Mqtt {
             Connection::open(&self.config, login.as_ref(), &self.client_id, stream).await
         };
         let opened = tokio::time::timeout(self.config.timeout, opening).await;
-        let opened = opened.unwrap_or_else(|_| Err("it does not answer".to_owned()));
+        let opened = opened.unwrap_or_else(|_| Err(Unusable::silent()));
         *held = match &opened {
             Ok(connection) => Held::Connected(connection.clone()),
             Err(error) => Held::Failed(Instant::now(), error.clone()),
@@ -208,10 +209,10 @@ impl Mqtt {
         opened
     }
 
-    async fn ping(&self) -> Result<(), String> {
-        let asked = async { self.connect().await?.ping().await };
+    async fn ping(&self) -> Result<(), Unusable> {
+        let asked = async { self.connect().await?.ping().await.map_err(Unusable::Away) };
         let answered = tokio::time::timeout(PING_TIMEOUT, asked).await;
-        answered.unwrap_or_else(|_| Err("it does not answer".to_owned()))
+        answered.unwrap_or_else(|_| Err(Unusable::silent()))
     }
 
     /// With the server's name before it.
@@ -269,9 +270,9 @@ impl Sink for Mqtt {
         if let Ok(mut held) = self.held.try_lock()
             && let Held::Connected(connection) = std::mem::take(&mut *held)
         {
-            connection.give_up(&error);
+            connection.give_up(&error.to_string());
         }
-        Err(SinkError::new("mqtt", self.named(error)))
+        Err(error.of(&self.server.address()).error("mqtt"))
     }
 
     async fn close(&self) -> Result<(), SinkError> {

@@ -6,6 +6,7 @@ use rumqttc::v5::mqttbytes::{self, v5};
 
 use super::server::Login;
 use super::{MqttConfig, MqttVersion};
+use crate::unusable::Unusable;
 
 /// Nothing larger comes to who does not listen.
 const INCOMING_MAX: u32 = 1024 * 1024;
@@ -44,6 +45,12 @@ pub(super) struct Limits {
 /// Why a server lets nobody in, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal(pub(super) String);
+
+impl From<Refusal> for Unusable {
+    fn from(refusal: Refusal) -> Self {
+        if refusal.0.starts_with(NO_ROOM) { Self::Away(refusal.0) } else { Self::Wrong(refusal.0) }
+    }
+}
 
 /// What a server says.
 #[derive(Debug, Clone, PartialEq, Eq)]

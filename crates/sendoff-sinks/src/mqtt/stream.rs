@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 
 use super::server::Server;
 use crate::tls;
+use crate::unusable::{REACHED, Unusable};
 
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
@@ -21,14 +22,16 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 pub(super) async fn connect(
     server: &Server,
     tls: Option<Arc<ClientConfig>>,
-) -> Result<Box<dyn Stream>, String> {
+) -> Result<Box<dyn Stream>, Unusable> {
     let stream = TcpStream::connect((server.host.as_str(), server.port)).await.map_err(unreachable)?;
     stream.set_nodelay(true).map_err(unreachable)?;
     let Some(tls) = tls else { return Ok(Box::new(stream)) };
     Ok(Box::new(tls::encrypt(stream, &server.host, tls).await?))
 }
 
-pub(super) fn unreachable(error: io::Error) -> String {
-    let hint = tls::hint(&error).unwrap_or("; is it running, and can it be reached from here?");
-    format!("{error}{hint}")
+pub(super) fn unreachable(error: io::Error) -> Unusable {
+    match tls::hint(&error) {
+        Some(hint) => Unusable::Wrong(format!("{error}{hint}")),
+        None => Unusable::Away(format!("{error}{REACHED}")),
+    }
 }

@@ -8,6 +8,7 @@ use percent_encoding::percent_decode_str;
 use super::NatsConfig;
 use crate::secret::{self, Secret};
 use crate::tls;
+use crate::unusable::{REACHED, Unusable};
 
 /// What is tried, as the configuration says and the URL for what it does not.
 #[derive(Clone)]
@@ -77,31 +78,34 @@ impl Trouble {
     }
 
     /// Why there is no connection at the moment, and what to do.
-    pub(super) fn reason(&self) -> String {
+    pub(super) fn reason(&self) -> Unusable {
         if let Some(unread) = &*lock(&self.unread) {
-            return unread.clone();
+            return Unusable::Wrong(unread.clone());
         }
         match &*lock(&self.error) {
             Some(error) if error.contains("authorization") => {
-                format!("the connection is lost ({error}){LOGIN}")
+                Unusable::Wrong(format!("the connection is lost ({error}){LOGIN}"))
             }
-            Some(error) => format!("the connection is lost ({error})"),
-            None => "the connection is lost".to_owned(),
+            Some(error) => Unusable::Away(format!("the connection is lost ({error})")),
+            None => Unusable::Away("the connection is lost".to_owned()),
         }
     }
 
     /// Why no connection was made, and what to do.
-    pub(super) fn unreachable(&self, error: &ConnectError) -> String {
+    pub(super) fn unreachable(&self, error: &ConnectError) -> Unusable {
         use ConnectErrorKind as Kind;
         if let Some(unread) = &*lock(&self.unread) {
-            return unread.clone();
+            return Unusable::Wrong(unread.clone());
         }
         let hint = match error.kind() {
             Kind::Authentication | Kind::AuthorizationViolation => LOGIN,
             Kind::ServerParse => "; give nats://host:4222",
-            _ => tls::hint(error).unwrap_or("; is it running, and can it be reached from here?"),
+            _ => match tls::hint(error) {
+                Some(hint) => hint,
+                None => return Unusable::Away(format!("{error}{REACHED}")),
+            },
         };
-        format!("{error}{hint}")
+        Unusable::Wrong(format!("{error}{hint}"))
     }
 }
 
@@ -139,19 +143,19 @@ mod tests {
     #[test]
     fn what_stands_in_the_way_is_said() {
         let trouble = Trouble::default();
-        assert_eq!(trouble.reason(), "the connection is lost");
+        assert_eq!(trouble.reason(), Unusable::Away("the connection is lost".to_owned()));
         let refused =
             || Event::ClientError(async_nats::ClientError::Other("authorization violation".to_owned()));
         trouble.hear(&refused());
         assert!(
-            trouble.reason().ends_with("are user and password, or the token, right?"),
-            "{}",
+            matches!(trouble.reason(), Unusable::Wrong(text) if text.ends_with("are user and password, or the token, right?")),
+            "{:?}",
             trouble.reason()
         );
         *lock(&trouble.unread) = Some("`token`: the file /x cannot be read".to_owned());
-        assert_eq!(trouble.reason(), "`token`: the file /x cannot be read");
+        assert_eq!(trouble.reason().to_string(), "`token`: the file /x cannot be read");
         *lock(&trouble.unread) = None;
         trouble.hear(&Event::Connected);
-        assert_eq!(trouble.reason(), "the connection is lost");
+        assert_eq!(trouble.reason(), Unusable::Away("the connection is lost".to_owned()));
     }
 }

@@ -8,6 +8,7 @@ use sendoff::Delivery;
 
 use super::message::Message;
 use crate::tls;
+use crate::unusable::{REACHED, Unusable};
 
 /// Reply codes of the protocol.
 const CONNECTION_FORCED: u16 = 320;
@@ -71,7 +72,7 @@ impl Fault {
     /// `exchange`: the one of all events, if it is the same for all.
     pub(super) fn of(error: &Error, exchange: Option<&str>) -> Self {
         let ErrorKind::ProtocolError(error) = error.kind() else {
-            return Self::Server(unreachable(error));
+            return Self::Server(unreachable(error).into());
         };
         let (code, text) = (error.get_id(), error.get_message().to_string());
         match (code, exchange) {
@@ -151,8 +152,13 @@ pub(super) fn cause(outcomes: &[Outcome]) -> Option<&Error> {
         .or_else(|| errors().next())
 }
 
+/// The server has said no, and has not only gone.
+pub(super) fn is_refusal(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::ProtocolError(said) if said.get_id() != CONNECTION_FORCED)
+}
+
 /// Why there is no connection, and what to do.
-pub(super) fn unreachable(error: &Error) -> String {
+pub(super) fn unreachable(error: &Error) -> Unusable {
     match error.kind() {
         ErrorKind::ProtocolError(refused) => {
             let hint = match refused.get_id() {
@@ -160,13 +166,14 @@ pub(super) fn unreachable(error: &Error) -> String {
                 NOT_ALLOWED => ": is the virtual host in its URL right, and may the user use it?",
                 _ => "",
             };
-            format!("{}{hint}", refused.get_message())
+            let text = format!("{}{hint}", refused.get_message());
+            if is_refusal(error) { Unusable::Wrong(text) } else { Unusable::Away(text) }
         }
-        ErrorKind::IOError(error) => {
-            let hint = tls::hint(&**error).unwrap_or("; is it running, and can it be reached from here?");
-            format!("{error}{hint}")
-        }
-        _ => format!("the connection is lost ({error})"),
+        ErrorKind::IOError(error) => match tls::hint(&**error) {
+            Some(hint) => Unusable::Wrong(format!("{error}{hint}")),
+            None => Unusable::Away(format!("{error}{REACHED}")),
+        },
+        _ => Unusable::Away(format!("the connection is lost ({error})")),
     }
 }
 

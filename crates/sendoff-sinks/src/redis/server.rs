@@ -10,6 +10,7 @@ use redis::{
 use tokio::net::TcpStream;
 
 use super::RedisConfig;
+use crate::unusable::{REACHED, Unusable};
 use crate::{secret, tls};
 
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl Server {
         let Some((host, port)) = &self.encrypted else {
             return Ok(Client::open(info)?.get_multiplexed_async_connection_with_config(&settings).await?);
         };
-        let tls = Arc::new(config.tls_files().client().map_err(Fault::Here)?);
+        let tls = Arc::new(config.tls_files().client().map_err(|text| Fault::Here(text.into()))?);
         let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(RedisError::from)?;
         stream.set_nodelay(true).map_err(RedisError::from)?;
         let stream = tls::encrypt(stream, host, tls).await.map_err(Fault::Here)?;
@@ -72,7 +73,8 @@ impl Server {
         if let Some(username) = &config.username {
             settings = settings.set_username(username);
         }
-        match secret::read(config.password.as_ref(), "password").map_err(Fault::Here)? {
+        let password = secret::read(config.password.as_ref(), "password");
+        match password.map_err(|text| Fault::Here(text.into()))? {
             Some(password) => Ok(settings.set_password(password)),
             None => Ok(settings),
         }
@@ -84,7 +86,7 @@ impl Server {
 pub(super) enum Fault {
     Redis(RedisError),
     /// A file or a variable here, or the encryption; with what to do.
-    Here(String),
+    Here(Unusable),
 }
 
 impl From<RedisError> for Fault {
@@ -98,13 +100,33 @@ impl Fault {
     pub(super) fn advice(&self) -> String {
         match self {
             Self::Redis(error) => advice(error),
-            Self::Here(text) => text.clone(),
+            Self::Here(unusable) => unusable.to_string(),
+        }
+    }
+
+    /// The same, and whether it may pass by itself.
+    pub(super) fn unusable(&self) -> Unusable {
+        match self {
+            Self::Here(unusable) => unusable.clone(),
+            Self::Redis(error) if is_for_now(error) => Unusable::Away(advice(error)),
+            Self::Redis(error) => Unusable::Wrong(advice(error)),
         }
     }
 }
 
 pub(super) fn silent() -> RedisError {
     (ErrorKind::Io, "it does not answer").into()
+}
+
+/// It is not there, or cannot take anything now.
+fn is_for_now(error: &RedisError) -> bool {
+    let is_busy = matches!(
+        error.code(),
+        Some(
+            "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "READONLY" | "OOM" | "MISCONF" | "NOREPLICAS"
+        )
+    );
+    is_busy || error.is_io_error() && tls::hint(error).is_none()
 }
 
 /// What is wrong, and what to do.
@@ -114,9 +136,7 @@ fn advice(error: &RedisError) -> String {
         Some("WRONGPASS") => "; user or password are wrong",
         Some("NOPERM") => "; the user needs XADD, SET, MGET and PING on these keys",
         _ if error.kind() == ErrorKind::AuthenticationFailed => "; user or password are wrong",
-        _ if error.is_io_error() => {
-            tls::hint(error).unwrap_or("; is it running, and can it be reached from here?")
-        }
+        _ if error.is_io_error() => tls::hint(error).unwrap_or(REACHED),
         _ => "",
     };
     format!("{error}{hint}")
