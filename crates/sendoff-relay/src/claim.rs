@@ -17,7 +17,9 @@ pub(crate) async fn run(stages: &Loop, claims: mpsc::Sender<Vec<Claimed>>) {
     let target = &stages.target;
     let mut poll = Poll::new(target.config.poll_max, Instant::now());
     let mut pause = Pause::default();
+    let mut lanes = Lanes::default();
     while permitted(stages).await {
+        lanes.tell(stages);
         let Some(limit) = take_room(stages).await else { continue };
         poll.claims(Instant::now());
         let claimed = stages.worker.claim(limit).await;
@@ -25,6 +27,9 @@ pub(crate) async fn run(stages: &Loop, claims: mpsc::Sender<Vec<Claimed>>) {
         let count = claimed.as_ref().map_or(0, Vec::len);
         if let Some(rate) = target.rate().as_mut() {
             rate.give_back(limit - count);
+        }
+        if claimed.is_ok() {
+            target.store_answered();
         }
         match claimed {
             Ok(events) if events.is_empty() => {
@@ -43,11 +48,35 @@ pub(crate) async fn run(stages: &Loop, claims: mpsc::Sender<Vec<Claimed>>) {
                 }
             }
             Err(error) => {
-                target.counters.store_errors.add(1);
-                tracing::warn!(%error, "events could not be claimed; trying again");
+                target.store_failed("events could not be claimed", &error);
                 or_stop(stages, pause.wait()).await;
             }
         }
+    }
+}
+
+/// The lanes that came and went, as they were when they were last told of.
+#[derive(Default)]
+struct Lanes {
+    taken: u64,
+    lost: u64,
+}
+
+impl Lanes {
+    /// Says so if lanes have come, or others have taken some.
+    fn tell(&mut self, stages: &Loop) {
+        let stats = stages.worker.stats();
+        let target_name = &stages.target.config.target;
+        let worker = stages.worker.id();
+        if stats.taken > self.taken {
+            let lanes = stats.taken - self.taken;
+            tracing::info!(target_name, %worker, lanes, "lanes taken");
+        }
+        if stats.lost > self.lost {
+            let lanes = stats.lost - self.lost;
+            tracing::info!(target_name, %worker, lanes, "lanes have gone to another worker, which took this one for lost");
+        }
+        *self = Self { taken: stats.taken, lost: stats.lost };
     }
 }
 
@@ -62,6 +91,7 @@ fn note(stages: &Loop, events: &[Claimed]) {
 async fn permitted(stages: &Loop) -> bool {
     let target = &stages.target;
     loop {
+        stages.beat();
         if target.mode.wait_for(|mode| mode != Mode::Pause).await == Mode::Stop {
             return false;
         }
@@ -84,8 +114,11 @@ async fn permitted(stages: &Loop) -> bool {
                 let timeout = target.config.publish_timeout;
                 let checked = tokio::time::timeout(timeout, target.sink.check()).await;
                 let is_there = matches!(checked, Ok(Ok(())));
-                if let Ok(Err(error)) = checked {
-                    tracing::debug!(%error, "the sink is still down");
+                let target_name = &target.config.target;
+                match checked {
+                    Ok(Err(error)) => tracing::debug!(target_name, %error, "the sink is still down"),
+                    Ok(Ok(())) => tracing::info!(target_name, "the sink is there again"),
+                    Err(_) => tracing::debug!(target_name, ?timeout, "the sink does not answer"),
                 }
                 target.breaker().probed(is_there, Instant::now());
             }
@@ -152,6 +185,7 @@ async fn take_room(stages: &Loop) -> Option<usize> {
 async fn look_out(stages: &Loop, poll: &mut Poll) {
     let target = &stages.target;
     loop {
+        stages.beat();
         let wait = poll.wait(Instant::now());
         tokio::select! {
             biased;

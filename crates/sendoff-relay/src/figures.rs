@@ -16,6 +16,9 @@ pub(crate) struct Counters {
     pub(crate) timeouts: Counter,
     pub(crate) down: Counter,
     pub(crate) stale: Counter,
+    pub(crate) stale_deliveries: Counter,
+    pub(crate) missing: Counter,
+    pub(crate) unanswered: Counter,
     pub(crate) store_errors: Counter,
     pub(crate) in_flight: Counter,
     pub(crate) bytes_in_flight: Counter,
@@ -63,6 +66,12 @@ pub struct Figures {
     pub down: u64,
     /// Settlements refused, since the lane had gone to another worker.
     pub stale: u64,
+    /// Of those, deliveries: the sink has the event, and another worker delivers it again.
+    pub stale_deliveries: u64,
+    /// Settlements of events that were gone: cancelled, or settled by a try whose reply was lost.
+    pub missing: u64,
+    /// Events that a call of the sink gave no answer for.
+    pub unanswered: u64,
     /// Calls of the store that failed and were repeated.
     pub store_errors: u64,
     /// Events claimed and not settled.
@@ -83,6 +92,9 @@ impl Counters {
             timeouts: self.timeouts.get(),
             down: self.down.get(),
             stale: self.stale.get(),
+            stale_deliveries: self.stale_deliveries.get(),
+            missing: self.missing.get(),
+            unanswered: self.unanswered.get(),
             store_errors: self.store_errors.get(),
             in_flight: self.in_flight.get(),
             bytes_in_flight: self.bytes_in_flight.get(),

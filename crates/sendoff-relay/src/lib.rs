@@ -26,10 +26,12 @@ mod breaker;
 mod claim;
 mod config;
 mod figures;
+pub mod metrics;
 mod mode;
 mod pause;
 mod poll;
 mod publish;
+mod pulse;
 mod rate;
 mod repeats;
 mod retry;
@@ -40,6 +42,7 @@ mod target;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sendoff::outbox::Store;
 use sendoff::{Sink, StoreError};
@@ -112,9 +115,9 @@ impl Relay {
         let mut loops = JoinSet::new();
         for target in self.targets.values() {
             let repeats = target.config.repeats(&target.sink.capabilities());
-            tracing::info!(target_name = target.config.target, "{repeats}");
-            for _ in 0..target.config.workers {
-                loops.spawn(target::run(Arc::clone(target), Arc::clone(&self.store)));
+            tracing::debug!(target_name = target.config.target, "{repeats}");
+            for number in 0..target.config.workers {
+                loops.spawn(target::run(Arc::clone(target), Arc::clone(&self.store), number));
             }
         }
         shutdown.await;
@@ -165,6 +168,12 @@ impl RelayHandle {
         self.targets.get(target).map(|target| target.breaker().is_closed())
     }
 
+    /// Targets of which a worker has not got on with anything for so long, not even with waiting: it has panicked, or hangs.
+    pub fn stuck(&self, after: Duration) -> Vec<String> {
+        let stuck = self.targets.iter().filter(|(_, target)| target.is_stuck(after));
+        stuck.map(|(name, _)| name.clone()).collect()
+    }
+
     /// Claims nothing more for a target, in this process. What is in flight is finished. False: there is no such target, or it stops.
     pub fn pause(&self, target: &str) -> bool {
         self.change(target, Mode::Run, Mode::Pause)
@@ -183,7 +192,7 @@ impl RelayHandle {
             if !known.has_workers() {
                 return false;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
         true
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use sendoff::outbox::{Claimed, Outcome, Receipt};
 use sendoff::{Capabilities, Delivery};
@@ -90,7 +90,9 @@ async fn send(stages: &Loop, wave: Vec<Claimed>, stopped: &mut HashSet<String>) 
     let left = wave.iter().filter_map(|event| stages.time_left(event, begun)).min().unwrap_or_default();
     let timeout = target.config.publish_timeout.min(left);
     let answered = tokio::time::timeout(timeout, target.sink.publish(&wave)).await;
+    stages.beat();
     stages.published(wave.len(), begun.elapsed());
+    target.publish_duration.observe(begun.elapsed());
     let mut deliveries = answered.unwrap_or_else(|_| {
         target.counters.timeouts.add(1);
         let error = format!("the sink did not answer within {timeout:?}");
@@ -100,7 +102,9 @@ async fn send(stages: &Loop, wave: Vec<Claimed>, stopped: &mut HashSet<String>) 
     let tried = deliveries.len();
     let mut rest = wave;
     let untried = rest.split_off(tried);
+    target.counters.unanswered.add(untried.len() as u64);
     note_health(stages, &deliveries);
+    note_age(stages, &rest, &deliveries);
     for (event, delivery) in rest.iter().zip(deliveries) {
         if delivery != Delivery::Delivered {
             stopped.extend(event.event.key.clone());
@@ -133,6 +137,16 @@ fn note_health(stages: &Loop, deliveries: &[Delivery]) {
     {
         target.counters.down.add(1);
         tracing::warn!(target_name = target.config.target, error, "the sink is down; its events wait");
+    }
+}
+
+/// How old the events are that were delivered. A clock that is behind the database's makes them new.
+fn note_age(stages: &Loop, events: &[Claimed], deliveries: &[Delivery]) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let delivered = events.iter().zip(deliveries).filter(|(_, delivery)| **delivery == Delivery::Delivered);
+    for (event, _) in delivered {
+        let written = u64::try_from(event.event.created_at.as_micros()).unwrap_or_default();
+        stages.target.delivery_age.observe(now.saturating_sub(Duration::from_micros(written)));
     }
 }
 

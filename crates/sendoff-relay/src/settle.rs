@@ -32,20 +32,43 @@ async fn settle(stages: &Loop, flush: Vec<Decided>) {
         flush.into_iter().map(|(receipt, outcome, _)| (receipt, outcome)).collect();
     let mut pause = Pause::default();
     let summary = loop {
+        stages.beat();
         // Safe to repeat: what was written the first time is found gone.
         match stages.worker.settle(&outcomes).await {
             Ok(summary) => break summary,
             Err(error) => {
-                counters.store_errors.add(1);
-                tracing::warn!(%error, events = count, "outcomes could not be written; trying again");
+                stages.target.store_failed("outcomes could not be written", &error);
                 pause.wait().await;
             }
         }
     };
-    counters.published.add((published as u64).saturating_sub(summary.stale as u64));
+    stages.target.store_answered();
+    let stale_deliveries = stale_deliveries(stages, &outcomes, summary.stale);
+    counters.published.add((published as u64).saturating_sub(stale_deliveries));
     counters.stale.add(summary.stale as u64);
+    counters.stale_deliveries.add(stale_deliveries);
+    counters.missing.add(summary.missing as u64);
+    if summary.stale > 0 {
+        tracing::info!(
+            target_name = stages.target.config.target,
+            events = summary.stale,
+            deliveries = stale_deliveries,
+            "outcomes were refused: the lane had gone to another worker, which delivers these events again"
+        );
+    }
     stages.unsettled.sub(count);
     counters.in_flight.sub(count);
     counters.bytes_in_flight.sub(bytes);
     stages.settled.notify_one();
+}
+
+/// How many of the outcomes that were refused are deliveries: those whose lane is not this worker's any more.
+fn stale_deliveries(stages: &Loop, outcomes: &[(Receipt, Outcome)], stale: usize) -> u64 {
+    if stale == 0 {
+        return 0;
+    }
+    let is_gone = |receipt: &Receipt| stages.worker.deadline(receipt.token).is_none();
+    let gone =
+        outcomes.iter().filter(|(receipt, outcome)| *outcome == Outcome::Published && is_gone(receipt));
+    gone.count().min(stale) as u64
 }

@@ -3,9 +3,11 @@
 //! claim → parcels → publish → outcomes → settle: a stage each, joined by bounded channels, so that the next events are read and the last ones settled
 //! while these are published.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
-use sendoff::outbox::{Claimed, Outcome, Receipt, Store, Worker};
+use sendoff::outbox::{Claimed, Outcome, Receipt, Stats, Store, Worker};
 use sendoff::{Sink, StoreError};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
@@ -15,9 +17,11 @@ use uuid::Uuid;
 use crate::breaker::Breaker;
 use crate::config::TargetConfig;
 use crate::figures::{Counter, Counters};
+use crate::metrics::Histogram;
 use crate::mode::{Mode, ModeSwitch};
 use crate::pause::Pause;
 use crate::poll::Bell;
+use crate::pulse::Pulse;
 use crate::rate::Rate;
 use crate::{claim, publish, settle};
 
@@ -27,6 +31,10 @@ pub(crate) struct Target {
     pub(crate) config: TargetConfig,
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) counters: Counters,
+    /// How long calls of the sink take.
+    pub(crate) publish_duration: Histogram,
+    /// How old events are when they are delivered.
+    pub(crate) delivery_age: Histogram,
     pub(crate) mode: ModeSwitch,
     pub(crate) bell: Bell,
     breaker: Mutex<Breaker>,
@@ -35,6 +43,10 @@ pub(crate) struct Target {
     loops: Mutex<Vec<Weak<Loop>>>,
     /// What they have in common.
     relay: Uuid,
+    /// One for each of them.
+    pulses: Vec<Pulse>,
+    /// The store failed when it was last asked.
+    is_store_failing: AtomicBool,
 }
 
 impl Target {
@@ -43,6 +55,10 @@ impl Target {
         Self {
             breaker: Mutex::new(Breaker::new(config.breaker)),
             rate: Mutex::new(config.rate.map(|rate| Rate::new(rate, now))),
+            pulses: (0..config.workers).map(|_| Pulse::new(now)).collect(),
+            is_store_failing: AtomicBool::new(false),
+            publish_duration: Histogram::default(),
+            delivery_age: Histogram::default(),
             counters: Counters::default(),
             mode: ModeSwitch::default(),
             loops: Mutex::default(),
@@ -63,9 +79,44 @@ impl Target {
         loops.iter().filter_map(Weak::upgrade).map(|stages| stages.worker.lanes().len()).collect()
     }
 
+    /// What its workers have seen, all together.
+    pub(crate) fn stats(&self) -> Stats {
+        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = loops.iter().filter_map(Weak::upgrade).map(|stages| stages.worker.stats());
+        each.fold(Stats::default(), |sum, stats| Stats {
+            taken: sum.taken + stats.taken,
+            lost: sum.lost + stats.lost,
+            ..sum
+        })
+    }
+
+    /// Whether one of its workers has not got on for so long. One that is paused waits for ever, and one that stops has its own limit.
+    pub(crate) fn is_stuck(&self, after: Duration) -> bool {
+        self.mode.get() == Mode::Run && self.pulses.iter().any(|pulse| pulse.age() > after)
+    }
+
+    /// The store failed, and is asked again.
+    pub(crate) fn store_failed(&self, what: &str, error: &StoreError) {
+        self.counters.store_errors.add(1);
+        self.is_store_failing.store(true, Ordering::Relaxed);
+        tracing::warn!(target_name = self.config.target, %error, "{what}; trying again");
+    }
+
+    pub(crate) fn store_answered(&self) {
+        if self.is_store_failing.swap(false, Ordering::Relaxed) {
+            tracing::info!(target_name = self.config.target, "the store answers again");
+        }
+    }
+
     pub(crate) fn has_workers(&self) -> bool {
         let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
         loops.iter().any(|known| known.strong_count() > 0)
+    }
+
+    fn beat(&self, number: usize) {
+        if let Some(pulse) = self.pulses.get(number) {
+            pulse.beat();
+        }
     }
 
     fn add(&self, stages: &Arc<Loop>) {
@@ -82,6 +133,8 @@ impl Target {
 /// What one worker's stages share.
 #[derive(Debug)]
 pub(crate) struct Loop {
+    /// Which one of its target's it is.
+    number: usize,
     pub(crate) target: Arc<Target>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) worker: Worker,
@@ -106,13 +159,19 @@ impl Loop {
     pub(crate) fn bytes_of(claimed: &Claimed) -> u64 {
         claimed.event.payload.len() as u64
     }
+
+    /// It gets on.
+    pub(crate) fn beat(&self) {
+        self.target.beat(self.number);
+    }
 }
 
 /// Runs one worker until the target stops.
-pub(crate) async fn run(target: Arc<Target>, store: Arc<dyn Store>) -> Result<(), StoreError> {
-    let Some(worker) = start(&target, &store).await else { return Ok(()) };
+pub(crate) async fn run(target: Arc<Target>, store: Arc<dyn Store>, number: usize) -> Result<(), StoreError> {
+    let Some(worker) = start(&target, &store, number).await else { return Ok(()) };
     let grace = target.config.grace;
     let stages = Arc::new(Loop {
+        number,
         target,
         store,
         worker,
@@ -146,15 +205,13 @@ pub(crate) async fn run(target: Arc<Target>, store: Arc<dyn Store>) -> Result<()
 }
 
 /// A store that is not there yet is waited for. None: the relay stopped meanwhile.
-async fn start(target: &Target, store: &Arc<dyn Store>) -> Option<Worker> {
+async fn start(target: &Target, store: &Arc<dyn Store>, number: usize) -> Option<Worker> {
     let mut pause = Pause::default();
     loop {
+        target.beat(number);
         match Worker::start(Arc::clone(store), target.config.worker(target.relay)).await {
             Ok(worker) => return Some(worker),
-            Err(error) => {
-                target.counters.store_errors.add(1);
-                tracing::warn!(%error, "the worker could not start; trying again");
-            }
+            Err(error) => target.store_failed("the worker could not start", &error),
         }
         tokio::select! {
             biased;
