@@ -110,6 +110,7 @@ kinds! {
     EXCLUSIVE_BESIDE: "exclusive-beside", Warning, "Exclusive relays stand by only for each other, and for the same lanes: more than one relay has lanes of this target.";
     UNCOVERED_LANES: "uncovered-lanes", Problem, "Events of these lanes stand still: every worker that is there was started for others.";
     WORKER_COUNT: "worker-count", Warning, "Fewer than expected: some did not start or are lost. More: a deployment runs that should not.";
+    RETRIES_AFTER_SCALE_OUT: "retries-after-scale-out", Warning, "More workers send more at once: the sink may not bear it, or the new worker cannot deliver. It may be chance as well: something else may have begun then.";
     CAREFUL_LANE: "careful-lane", Warning, "Its owners were lost several times in a row: an event of it may be killing its workers. Until that is known, such lanes are worked one event at a time.";
     LANE_SKEW: "lane-skew", Warning, "Events of one key go one after the other, and one worker has the lane: more workers do not make it faster.";
     LATE: "late", Warning, "Workers are there, and it has not been delivered all the same: the sink is down or slow, or there are too few workers.";

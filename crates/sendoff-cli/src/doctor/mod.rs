@@ -8,6 +8,7 @@ mod outbox;
 mod postgres;
 mod ranges;
 mod report;
+mod scale_out;
 mod schema;
 mod sqlite;
 mod tables;

@@ -14,6 +14,7 @@ use super::finding::{
 };
 use super::ranges;
 use super::report::Report;
+use super::scale_out;
 use super::tables::count;
 use crate::args::DoctorArgs;
 use crate::output::{moment, short, span};
@@ -72,6 +73,7 @@ pub(super) async fn examine(
     report.take("lane-skew", lane_skew(site, &targets).await)?;
     report.take("late", late(inspect, &targets, &workers, now).await)?;
     report.take("parked-keys", parked(inspect, &targets, now).await)?;
+    report.take("scale-out", scale_out::examine(inspect, &targets, &workers, now).await)?;
     report.take("event-ids", reused_ids(site, &targets).await)
 }
 

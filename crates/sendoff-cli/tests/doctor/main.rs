@@ -8,6 +8,7 @@ mod mariadb;
 #[path = "../commands/outbox.rs"]
 mod outbox;
 mod postgres;
+#[allow(dead_code)]
 mod private;
 #[allow(dead_code)]
 #[path = "../commands/program.rs"]

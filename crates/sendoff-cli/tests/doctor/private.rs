@@ -12,8 +12,23 @@ use crate::outbox::Outbox;
 /// A server, which does not outlive its test.
 pub(crate) struct Private {
     pub(crate) outbox: Outbox,
+    start: Command,
     server: Child,
     _data: TempDir,
+}
+
+impl Private {
+    /// Ends the server in good order.
+    pub(crate) fn stop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.server);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        self.server.wait().unwrap();
+    }
+
+    /// Starts it where it was.
+    pub(crate) fn start_again(&mut self) {
+        self.server = self.start.spawn().unwrap();
+    }
 }
 
 impl Drop for Private {
@@ -46,8 +61,7 @@ pub(crate) fn postgres(variable: &str) -> Option<Private> {
         start.args(["-c", setting]);
     }
     start.arg("-c").arg(format!("unix_socket_directories={}", data.path().display()));
-    let server = start.spawn().unwrap();
-    Some(ready(format!("postgres://sendoff@127.0.0.1:{port}/postgres"), server, data))
+    Some(ready(format!("postgres://sendoff@127.0.0.1:{port}/postgres"), start, data))
 }
 
 /// A MariaDB server at READ COMMITTED that waits for the disk and writes a binary log of rows, with an outbox.
@@ -83,8 +97,7 @@ pub(crate) fn mariadb(variable: &str) -> Option<Private> {
         .args([format!("--port={port}"), place("log-bin", "binlog")])
         .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--server-id=1", "--binlog-format=ROW"])
         .args(["--transaction-isolation=READ-COMMITTED", "--innodb-buffer-pool-size=32M"]);
-    let server = start.spawn().unwrap();
-    Some(ready(format!("mysql://sendoff:pw@127.0.0.1:{port}/shop"), server, data))
+    Some(ready(format!("mysql://sendoff:pw@127.0.0.1:{port}/shop"), start, data))
 }
 
 fn is_wanted(variable: &str, program: &Path) -> bool {
@@ -97,9 +110,10 @@ fn is_wanted(variable: &str, program: &Path) -> bool {
 }
 
 /// Waits until it answers, and makes the tables.
-fn ready(store: String, server: Child, data: TempDir) -> Private {
+fn ready(store: String, mut start: Command, data: TempDir) -> Private {
     let outbox = Outbox { store, names: None, directory: tempfile::tempdir().unwrap() };
-    let private = Private { outbox, server, _data: data };
+    let server = start.spawn().unwrap();
+    let private = Private { outbox, start, server, _data: data };
     let began = Instant::now();
     loop {
         let done = private.outbox.run(&["migrate"]);

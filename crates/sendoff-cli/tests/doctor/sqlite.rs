@@ -12,7 +12,7 @@ fn a_healthy_file_is_met_with_silence() {
     let id = outbox.enqueue(&["t", "--key", "k"]);
     outbox.until("it is delivered", || outbox.run(&["explain", &id]).code == 1);
     let text = outbox.ok(&["doctor", "--deep"]);
-    assert!(text.contains("nothing found: 13 checks"), "{text}");
+    assert!(text.contains("nothing found: 14 checks"), "{text}");
     let report = Report::of(&outbox, &["--deep"]);
     assert_eq!((report.code, report.codes()), (0, vec![]), "{:#}", report.json);
     assert_eq!(report.skipped(), ["busy-timeout, synchronous"], "{:#}", report.json);

@@ -227,3 +227,36 @@ fn skew_and_ids_on_mariadb() {
         id,
     );
 }
+
+/// Workers of other machines, of which there is no more than the row.
+fn add_worker(outbox: &Outbox, id: u8, minutes_ago: u32) {
+    outbox.sql(&format!(
+        "INSERT INTO sendoff_worker VALUES ('0190c2a4-7b5e-7c3a-9f00-5d2a61b7c0{id:02}', 'default', 'added-{id}', 0, \
+         (unixepoch() - 60 * {minutes_ago}) * 1000000, (unixepoch() + 3600) * 1000000)"
+    ));
+}
+
+#[test]
+fn retries_that_began_when_workers_were_added() {
+    let outbox = Outbox::new();
+    let receiver = Receiver::start("500 Internal Server Error");
+    for number in 0..30 {
+        outbox.enqueue(&["t", "--key", &format!("key-{number}")]);
+    }
+    let relay = outbox.relay(&receiver.url);
+    outbox.until("all have failed", || outbox.counts("default")["failed"] == 30);
+    drop(relay);
+    outbox.sql("DELETE FROM sendoff_worker");
+    outbox.sql("UPDATE sendoff_parked SET parked_at = unixepoch() * 1000000");
+    add_worker(&outbox, 1, 600);
+    let is_silent = || Report::of(&outbox, &[]).is_silent_about("retries-after-scale-out");
+    assert!(is_silent(), "nobody was added");
+    add_worker(&outbox, 2, 10);
+    let report = Report::of(&outbox, &[]);
+    let (severity, what, _) = report.one("retries-after-scale-out");
+    assert_eq!((report.code, severity), (1, "warning"), "{:#}", report.json);
+    assert!(what.contains("(added-2) of target default came 10m") && what.contains("30 events"), "{what}");
+    // As many failed before it came.
+    outbox.sql("UPDATE sendoff_parked SET parked_at = (unixepoch() - 900) * 1000000 WHERE id % 2 = 0");
+    assert!(is_silent(), "they fail as they did before");
+}
