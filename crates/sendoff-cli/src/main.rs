@@ -1,5 +1,6 @@
 //! The `sendoff` program: the relay as a process, the operator's commands, demo, benchmark.
 
+mod admin;
 mod args;
 mod bench;
 mod commands;
@@ -13,6 +14,7 @@ mod retention;
 mod run;
 mod shape;
 mod site;
+mod telemetry;
 mod wire;
 
 use std::process::ExitCode;
@@ -45,6 +47,7 @@ async fn run_command(command: Command) -> Result<Answer> {
     let held = |held: bool| if held { Answer::Yes } else { Answer::No };
     match command {
         Command::Run(args) => run::run(&args).await.map(|()| Answer::Yes),
+        Command::Probe(args) => commands::probe::run(&args).await,
         Command::Migrate(args) => commands::migrate::run(&args).await,
         Command::Enqueue(args) => commands::enqueue::run(&args).await,
         Command::Status(args) => commands::status::run(&args).await,

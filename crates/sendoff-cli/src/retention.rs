@@ -21,7 +21,7 @@ pub(crate) async fn sweep(inspect: Arc<dyn Inspect>, retention: RetentionConfig)
     let Some(shortest) = times.min() else { return };
     loop {
         if let Err(error) = once(&*inspect, &retention).await {
-            eprintln!("retention: {error}");
+            tracing::warn!(%error, "what is over could not be deleted; trying again");
         }
         tokio::time::sleep((shortest / 10).clamp(EVERY_MIN, EVERY_MAX)).await;
     }

@@ -1,23 +1,33 @@
 //! `sendoff run`: the relay as a program.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use futures_util::FutureExt as _;
-use sendoff::DEFAULT_TARGET;
+use futures_util::future::try_join_all;
 use sendoff::outbox::{Inspect, LaneSet};
 use sendoff::stores::postgres::Listening;
-use sendoff_relay::{Relay, RelayHandle, TargetConfig};
+use sendoff::{DEFAULT_TARGET, Sink, SinkError};
+use sendoff_relay::{Figures, Relay, RelayHandle, TargetConfig};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
+use crate::admin::{self, Address, Answers, Watch};
 use crate::args::RunArgs;
-use crate::config::{Config, RetentionConfig, SinkConfig};
+use crate::config::{Config, RetentionConfig, SinkConfig, TelemetryConfig};
 use crate::exit::{Refused, refuse};
 use crate::place::Place;
 use crate::retention;
 use crate::site::{History, Site};
+use crate::telemetry;
 use crate::wire;
+
+/// What the store is called in figures, if there is only one.
+const ONLY_STORE: &str = "default";
+
+/// A sink that has not answered by then is taken to be away.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A second signal ends it at once, with this.
 const INTERRUPTED: i32 = 130;
@@ -25,19 +35,34 @@ const INTERRUPTED: i32 = 130;
 /// Relays until it is told to stop.
 pub(crate) async fn run(args: &RunArgs) -> Result<()> {
     let plan = Plan::of(args)?;
+    telemetry::start(&plan.telemetry)?;
     // What is wrong by itself is said before any server is asked.
     for (config, sink) in &plan.targets {
         config.check().map_err(Refused)?;
         wire::configured(sink).with_context(|| format!("target {:?}", config.target))?;
     }
+    let listener = match &plan.admin {
+        Some(address) => Some(address.bind().await?),
+        None => None,
+    };
     let mut relays = Vec::new();
     for place in &plan.places {
         relays.push(Prepared::new(place, &plan).await?);
     }
     // Before it is said to run: who hears that may signal at once.
-    let stop = stop_signal()?.shared();
+    let stop = stop_signal()?.boxed().shared();
     for relay in &relays {
         relay.tell();
+    }
+    // Ends with this, after the relays: who drains is watched too.
+    let mut beside = JoinSet::new();
+    if let (Some(listener), Some(address)) = (listener, plan.admin) {
+        let watches = relays.iter().map(|relay| relay.watch(plan.ready_within)).collect();
+        let answers = Arc::new(Answers::new(watches, address.token, stop.clone()));
+        telemetry::say(&format!("figures on http://{}/metrics", listener.local_addr()?));
+        let watched = Arc::clone(&answers);
+        beside.spawn(async move { watched.watch().await });
+        beside.spawn(admin::serve(listener, answers));
     }
     let mut running = JoinSet::new();
     for relay in relays {
@@ -55,6 +80,9 @@ struct Plan {
     places: Vec<Place>,
     targets: Vec<(TargetConfig, SinkConfig)>,
     retention: RetentionConfig,
+    admin: Option<Address>,
+    ready_within: Duration,
+    telemetry: TelemetryConfig,
 }
 
 impl Plan {
@@ -90,12 +118,19 @@ impl Plan {
             target.workers = args.workers.map_or(target.workers, usize::from);
             target.lease = args.lease.map_or(target.lease, Into::into);
         }
-        Ok(Self { places, targets, retention })
+        let Config { admin, mut telemetry, .. } = config.unwrap_or_default();
+        telemetry.log = args.log.clone().unwrap_or(telemetry.log);
+        telemetry.format = args.log_format.unwrap_or(telemetry.format);
+        let ready_within = admin.ready_within.into();
+        let admin = Address::of(&admin, args.admin)?;
+        Ok(Self { places, targets, retention, admin, ready_within, telemetry })
     }
 }
 
 /// A relay of one outbox that is about to run.
 struct Prepared {
+    /// What it is called.
+    store: String,
     relay: Relay,
     handle: RelayHandle,
     inspect: Arc<dyn Inspect>,
@@ -113,11 +148,15 @@ impl Prepared {
         let mut relay = Relay::new(store);
         let of_store = place.name.as_ref().map(|name| format!(" of store {name:?}")).unwrap_or_default();
         let mut told = Vec::new();
+        let mut sinks = Vec::new();
         for (config, sink) in &plan.targets {
             let named = || format!("target {:?}", config.target);
             let shown = wire::without_secret(&sink.url.read("url").with_context(named)?);
-            let sink = wire::configured(sink).with_context(named)?;
-            sink.check().await.with_context(named)?;
+            sinks.push((config, shown, wire::configured(sink).with_context(named)?));
+        }
+        // At once: one that does not answer is waited for by itself alone.
+        try_join_all(sinks.iter().map(|(config, _, sink)| check(&config.target, &**sink))).await?;
+        for (config, shown, sink) in sinks {
             let lanes = told_of_lanes(config);
             told.push(format!("relaying target {:?}{of_store} to {shown}{lanes}", config.target));
             told.push(config.repeats(&sink.capabilities()).to_string());
@@ -128,13 +167,18 @@ impl Prepared {
             true => Some(site.listen(handle.bell()).await?),
             false => None,
         };
-        Ok(Self { relay, handle, inspect: site.inspect().await?, told, _listening })
+        let store = place.name.clone().unwrap_or_else(|| ONLY_STORE.to_owned());
+        Ok(Self { store, relay, handle, inspect: site.inspect().await?, told, _listening })
     }
 
     fn tell(&self) {
         for line in &self.told {
-            eprintln!("{line}");
+            telemetry::say(line);
         }
+    }
+
+    fn watch(&self, ready_within: Duration) -> Watch {
+        Watch::new(&self.store, self.handle.clone(), Arc::clone(&self.inspect), ready_within)
     }
 
     async fn run(self, retention: RetentionConfig, stop: impl Future<Output = ()>) -> Result<()> {
@@ -142,7 +186,8 @@ impl Prepared {
         let ended = self.relay.run(stop).await;
         sweeping.abort();
         for (target, figures) in self.handle.figures() {
-            eprintln!("target {target:?}: {} published, {} given up", figures.published, figures.given_up);
+            let Figures { published, given_up, .. } = figures;
+            telemetry::say(&format!("target {target:?}: {published} published, {given_up} given up"));
         }
         Ok(ended?)
     }
@@ -156,6 +201,19 @@ fn told_of_lanes(config: &TargetConfig) -> String {
     };
     let exclusive = if config.exclusive { ", while no other exclusive relay does" } else { "" };
     format!("{lanes}{exclusive}")
+}
+
+/// Whether a sink can be used. One that is away is waited for, as one that goes away later is: its breaker opens with the first event.
+async fn check(target: &str, sink: &dyn Sink) -> Result<()> {
+    let answered = tokio::time::timeout(CHECK_TIMEOUT, sink.check()).await;
+    let silent = |_| Err(SinkError::away("the sink", format!("no answer within {CHECK_TIMEOUT:?}")));
+    match answered.unwrap_or_else(silent) {
+        Err(error) if error.is_away => {
+            tracing::warn!(target_name = target, %error, "the sink is away; its events wait until it is there");
+            Ok(())
+        }
+        checked => checked.with_context(|| format!("target {target:?}")),
+    }
 }
 
 /// Ready with the first SIGTERM or SIGINT. The second ends the process.
@@ -172,7 +230,7 @@ fn stop_signal() -> Result<impl Future<Output = ()>> {
             }
             match first.take() {
                 Some(first) => {
-                    eprintln!("stopping: finishing what is in flight; a second signal quits at once");
+                    telemetry::say("stopping: finishing what is in flight; a second signal quits at once");
                     let _ = first.send(());
                 }
                 None => std::process::exit(INTERRUPTED),

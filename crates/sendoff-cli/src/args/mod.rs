@@ -20,7 +20,7 @@ pub(crate) use inspect::{EventArgs, LanesArgs, ListArgs, ParkedArgs, StatusArgs,
 pub(crate) use operate::{
     CancelArgs, DiscardArgs, PauseArgs, PurgeArgs, PurgeWhat, RedriveArgs, SelectionArgs,
 };
-pub(crate) use relay::{MigrateArgs, RunArgs};
+pub(crate) use relay::{MigrateArgs, ProbeArgs, RunArgs};
 
 /// Gets every committed event to its broker, and nothing that was rolled back.
 #[derive(Debug, Parser)]
@@ -59,6 +59,16 @@ pub(crate) enum Command {
   sendoff run --store sqlite:shop.db --sink file:/var/log/shop/events.jsonl
   sendoff run --config sendoff.toml")]
     Run(RunArgs),
+    /// Ask a running `sendoff run` whether it is alive or ready
+    ///
+    /// The answer is that of its admin listener; the exit code is 1 if it is no. For health checks where there is no curl.
+    #[command(
+        after_help = "Examples:
+  sendoff probe                                   is it ready?
+  sendoff probe healthz --admin 127.0.0.1:9464    is it alive?",
+        hide = true
+    )]
+    Probe(ProbeArgs),
     /// Make the outbox's tables, or bring them up to date
     #[command(after_help = "Examples:
   sendoff migrate --store postgres://localhost/shop

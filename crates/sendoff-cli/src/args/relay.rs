@@ -1,9 +1,12 @@
 //! The command line of what keeps an outbox going: `run` and `migrate`.
 
+use std::net::SocketAddr;
+
 use clap::Args;
 use sendoff::outbox::LaneSet;
 
 use super::StoreArgs;
+use crate::config::LogFormat;
 
 /// `sendoff run`
 #[derive(Debug, Args)]
@@ -36,6 +39,29 @@ pub(crate) struct RunArgs {
     /// Hear of commits that the host announces (PostgreSQL), beside looking for events
     #[arg(long)]
     pub(crate) listen: bool,
+    /// Serve /metrics, /healthz and /readyz here, such as 127.0.0.1:9464 [default: nowhere]
+    #[arg(long, value_name = "ADDRESS", env = "SENDOFF_ADMIN")]
+    pub(crate) admin: Option<SocketAddr>,
+    /// What is logged: off, error, warn, info, debug, trace, or crates with their levels [default: info]
+    #[arg(long, value_name = "LEVEL", env = "SENDOFF_LOG")]
+    pub(crate) log: Option<String>,
+    /// How it is written [default: text]
+    #[arg(long, value_name = "FORMAT", env = "SENDOFF_LOG_FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+/// `sendoff probe`
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    /// What to ask: healthz, whether it is alive; readyz, whether it can work
+    #[arg(value_name = "WHAT", default_value = "readyz", value_parser = ["healthz", "readyz"])]
+    pub(crate) what: String,
+    /// The admin address of the process
+    #[arg(long, value_name = "ADDRESS", env = "SENDOFF_ADMIN")]
+    pub(crate) admin: Option<SocketAddr>,
+    /// The configuration file, which has the address if --admin does not
+    #[arg(long, value_name = "FILE", env = "SENDOFF_CONFIG")]
+    pub(crate) config: Option<std::path::PathBuf>,
 }
 
 /// A number of seconds, from 1.

@@ -6,12 +6,14 @@ use anyhow::{Context as _, Result};
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
 
+use crate::admin::Address;
 use crate::args::{ConfigArgs, ConfigCommand, StoreArgs};
 use crate::config::{Config, STARTER, reference};
 use crate::exit::{Answer, Refused};
 use crate::output::{print, print_json};
 use crate::place::Place;
 use crate::site::Site;
+use crate::telemetry;
 use crate::wire;
 
 /// What was checked, and is right.
@@ -51,6 +53,8 @@ async fn check(file: &Path, connect: bool) -> Result<Checked> {
     let config = Config::read(file)?;
     let args = StoreArgs { store: None, names: None, config: Some(file.to_owned()) };
     let places = Place::all(&args, Some(&config))?;
+    Address::of(&config.admin, None)?;
+    telemetry::check(&config.telemetry)?;
     let mut sinks = Vec::new();
     for (target, sink) in config.targets()? {
         let named = || format!("target {:?}", target.target);

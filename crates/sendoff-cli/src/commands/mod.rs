@@ -12,6 +12,7 @@ pub(crate) mod man;
 pub(crate) mod migrate;
 pub(crate) mod parked;
 pub(crate) mod pause;
+pub(crate) mod probe;
 pub(crate) mod purge;
 pub(crate) mod redrive;
 pub(crate) mod schemas;

@@ -6,8 +6,10 @@ pub(crate) mod sinks;
 mod values;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use schemars::JsonSchema;
@@ -37,6 +39,10 @@ pub(crate) struct Config {
     pub(crate) targets: BTreeMap<String, TargetOptions>,
     /// How long what is over is kept.
     pub(crate) retention: RetentionConfig,
+    /// Where the figures are, and the answers for who watches over the process.
+    pub(crate) admin: AdminConfig,
+    /// What is logged.
+    pub(crate) telemetry: TelemetryConfig,
 }
 
 /// An outbox.
@@ -161,6 +167,51 @@ pub(crate) struct RetentionConfig {
     pub(crate) published: Option<Span>,
     /// Dead events are deleted after so long. Without it they stay until somebody discards them.
     pub(crate) dead: Option<Span>,
+}
+
+/// Where the figures are (`/metrics`, for Prometheus), and the answers for who watches over the process (`/healthz`, `/readyz`).
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct AdminConfig {
+    /// The address to listen on, such as `127.0.0.1:9464`. Without it there is no listener.
+    pub(crate) listen: Option<SocketAddr>,
+    /// Who reads the figures has to show it: `Authorization: Bearer TOKEN`. Needed to listen for other machines.
+    pub(crate) token: Option<Hidden>,
+    /// A process is not ready if one of its stores has not answered for so long.
+    pub(crate) ready_within: Span,
+}
+
+impl Default for AdminConfig {
+    fn default() -> Self {
+        Self { listen: None, token: None, ready_within: Duration::from_secs(15).into() }
+    }
+}
+
+/// What is logged, to standard error.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct TelemetryConfig {
+    /// `off`, `error`, `warn`, `info`, `debug` or `trace`; or crates with their levels: `sendoff_relay=debug,sqlx=info`.
+    pub(crate) log: String,
+    /// For people or for programs.
+    pub(crate) format: LogFormat,
+}
+
+impl Default for TelemetryConfig {
+    fn default() -> Self {
+        Self { log: "info".to_owned(), format: LogFormat::default() }
+    }
+}
+
+/// How a line of the log is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LogFormat {
+    /// As text.
+    #[default]
+    Text,
+    /// As an object of JSON.
+    Json,
 }
 
 impl Config {

@@ -25,6 +25,8 @@ pub(crate) fn markdown() -> String {
         ("`retry` of a target", "RetryOptions"),
         ("`breaker` of a target", "BreakerOptions"),
         ("`[retention]`", "RetentionConfig"),
+        ("`[admin]`", "AdminConfig"),
+        ("`[telemetry]`", "TelemetryConfig"),
     ] {
         section(&mut text, heading, &definitions[name]);
     }

@@ -188,17 +188,24 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(crate) fn start(status: &'static str) -> Self {
-        Self::start_with(move |_| Some(status))
+        Self::on(TcpListener::bind("127.0.0.1:0").unwrap(), status)
+    }
+
+    pub(crate) fn on(listener: TcpListener, status: &'static str) -> Self {
+        Self::reply(listener, move |_| Some(status))
     }
 
     /// One that is there, and never answers to an event.
     pub(crate) fn silent() -> Self {
-        Self::start_with(|request| (!request.starts_with("POST ")).then_some("200 OK"))
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::reply(listener, |request| (!request.starts_with("POST ")).then_some("200 OK"))
     }
 
     /// What is answered to the first line of a request, if anything.
-    fn start_with(reply: impl Fn(&str) -> Option<&'static str> + Copy + Send + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    fn reply(
+        listener: TcpListener,
+        reply: impl Fn(&str) -> Option<&'static str> + Copy + Send + 'static,
+    ) -> Self {
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {

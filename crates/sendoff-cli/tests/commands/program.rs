@@ -83,6 +83,9 @@ pub(crate) fn program() -> Command {
         .env_remove("SENDOFF_STORE")
         .env_remove("SENDOFF_NAMES")
         .env_remove("SENDOFF_CONFIG")
+        .env_remove("SENDOFF_ADMIN")
+        .env_remove("SENDOFF_LOG")
+        .env_remove("SENDOFF_LOG_FORMAT")
         .env("RUST_BACKTRACE", "1")
         .env("SENDOFF_OPERATOR", "test");
     command
