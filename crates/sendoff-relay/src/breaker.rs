@@ -89,9 +89,9 @@ impl Breaker {
 
     /// An event was delivered.
     pub(crate) fn delivered(&mut self) {
-        self.pause = self.config.probe;
         // One that was sent before it went down may be answered after: it is not back for that.
         if self.is_closed() {
+            self.pause = self.config.probe;
             self.error = None;
         }
     }
