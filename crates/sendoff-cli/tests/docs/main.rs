@@ -12,6 +12,8 @@ mod examples;
 mod itself;
 mod links;
 mod place;
+// That of another test, of which not all is used here.
+#[allow(dead_code)]
 #[path = "../doctor/private.rs"]
 mod private;
 mod promises;
