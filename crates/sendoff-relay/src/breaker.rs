@@ -125,7 +125,6 @@ mod tests {
         assert_eq!(breaker.permit(start), Permit::Send);
         assert_eq!(breaker.error(), None);
         assert!(breaker.went_down("gone", start));
-        breaker.delivered();
         assert_eq!(breaker.error(), Some("gone"));
         assert!(!breaker.went_down("gone", start), "the rest of a batch is no news");
         assert_eq!(breaker.permit(start), Permit::Wait(start + config.probe));
@@ -146,6 +145,18 @@ mod tests {
         assert_eq!(breaker.error(), None);
         assert!(breaker.went_down("gone", last));
         assert_eq!(breaker.permit(last), Permit::Wait(last + config.probe));
+    }
+
+    #[tokio::test]
+    async fn an_answer_to_what_was_sent_before_does_not_make_it_be_back() {
+        let now = Instant::now();
+        let mut breaker = Breaker::new(BreakerConfig::default());
+        breaker.went_down("gone", now);
+        breaker.delivered();
+        assert_eq!(breaker.error(), Some("gone"));
+        breaker.probed(true, now);
+        breaker.delivered();
+        assert_eq!(breaker.error(), None);
     }
 
     #[tokio::test]
