@@ -58,7 +58,12 @@ mod stdout;
 mod template;
 #[cfg(feature = "_tls")]
 mod tls;
+// Not every sink needs all of it.
 #[cfg(feature = "_envelope")]
+#[cfg_attr(
+    not(all(feature = "http", feature = "inbox", feature = "rabbitmq", feature = "redis")),
+    allow(dead_code)
+)]
 mod unusable;
 
 #[cfg(feature = "sns")]
