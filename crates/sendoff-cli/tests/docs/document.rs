@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::place::Server;
 
 /// What a block may be.
-const LANGUAGES: [&str; 8] = ["", "json", "python", "rust", "sh", "sql", "text", "toml"];
+const LANGUAGES: [&str; 9] = ["", "json", "python", "rust", "sh", "sql", "text", "toml", "yaml"];
 
 /// A document of this repository.
 pub(crate) struct Document {

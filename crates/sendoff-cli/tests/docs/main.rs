@@ -89,7 +89,10 @@ fn none(problems: &[String]) -> Result<(), Failed> {
 fn report(documents: &[Document]) {
     let blocks: Vec<_> = documents.iter().flat_map(|document| &document.blocks).collect();
     let left_out = blocks.iter().filter(|block| block.no_run().is_some()).count();
-    let plain = blocks.iter().filter(|block| matches!(block.language.as_str(), "" | "text" | "json")).count();
+    let plain = blocks
+        .iter()
+        .filter(|block| matches!(block.language.as_str(), "" | "text" | "json" | "yaml"))
+        .count();
     let run = blocks.len() - left_out - plain;
     let _ = writeln!(
         std::io::stderr(),
