@@ -15,7 +15,8 @@ use crate::{cargo, command, install, servers};
 const SERVERS: [&str; 9] =
     ["postgres15", "mariadb", "python", "redis", "nats", "rabbitmq", "mosquitto", "fauxqs", "kafka"];
 
-const BROKERS: [&str; 7] = ["test", "-q", "-p", "sendoff-sinks", "--all-features", "--test", "brokers"];
+/// As `cargo xtask test` builds them, so that nothing is built twice.
+const BROKERS: [&str; 6] = ["test", "-q", "--workspace", "--all-features", "--test", "brokers"];
 const PROGRAM: [&str; 6] = ["build", "--release", "-p", "sendoff-cli", "--features", "full"];
 
 /// What is asked for: half of what the broker takes, or four fifths of what the relay gives to nobody, whichever is lower.
