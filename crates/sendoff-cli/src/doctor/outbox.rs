@@ -77,11 +77,12 @@ pub(super) async fn examine(
     report.take("event-ids", reused_ids(site, &targets).await)
 }
 
-fn is_live(worker: &&WorkerInfo) -> bool {
+pub(super) fn is_live(worker: &&WorkerInfo) -> bool {
     !worker.expired
 }
 
-fn ago(now: i64, then: i64) -> Duration {
+/// How long ago that was, of two moments in microseconds.
+pub(super) fn ago(now: i64, then: i64) -> Duration {
     Duration::from_micros(u64::try_from(now.saturating_sub(then)).unwrap_or_default())
 }
 

@@ -6,13 +6,14 @@ use anyhow::Result;
 use sendoff::outbox::{LaneSet, WorkerInfo};
 
 use super::finding::{EXCLUSIVE_BESIDE, Finding, SAME_RANGE, Severity, UNCOVERED_LANES};
+use super::outbox::is_live;
 use super::tables::count;
 use crate::site::Site;
 
 /// The live workers of each target.
 fn by_target(workers: &[WorkerInfo]) -> BTreeMap<&str, Vec<&WorkerInfo>> {
     let mut targets: BTreeMap<&str, Vec<&WorkerInfo>> = BTreeMap::new();
-    for worker in workers.iter().filter(|worker| !worker.expired) {
+    for worker in workers.iter().filter(is_live) {
         targets.entry(&worker.target).or_default().push(worker);
     }
     targets

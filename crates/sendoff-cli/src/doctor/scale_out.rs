@@ -6,6 +6,7 @@ use anyhow::Result;
 use sendoff::outbox::{EventState, Inspect, ListQuery, Reason, TargetCounts, WorkerInfo};
 
 use super::finding::{Finding, RETRIES_AFTER_SCALE_OUT};
+use super::outbox::{ago, is_live};
 use crate::output::span;
 
 /// Workers that came longer ago are not new.
@@ -50,13 +51,12 @@ pub(super) async fn examine(
         if since < RETRIES_MIN || since < before * TIMES_MORE {
             continue;
         }
-        let age = Duration::from_micros(u64::try_from(now - newest.started_at).unwrap_or_default());
         let what = format!(
             "Worker {} ({}) of target {} came {} ago. Since then {since} events that now wait for a retry have failed, and {before} in as long before it.",
             newest.worker,
             newest.name,
             counts.target,
-            span(age)
+            span(ago(now, newest.started_at))
         );
         let todo = "`sendoff list failed` shows what the sink answered. If it does not bear so many at once, stop the new worker, or set `rate` or `concurrency` of the target.";
         found.push(RETRIES_AFTER_SCALE_OUT.found(what, todo));
@@ -66,11 +66,10 @@ pub(super) async fn examine(
 
 /// The newest live worker of a target, if it was added to others lately.
 fn added<'w>(workers: &'w [WorkerInfo], target: &str, now: i64) -> Option<&'w WorkerInfo> {
-    let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
-    let live = || workers.iter().filter(|worker| !worker.expired && worker.target == target);
+    let live = || workers.iter().filter(is_live).filter(|worker| worker.target == target);
     let newest = live().max_by_key(|worker| worker.started_at)?;
-    let is_new = now - newest.started_at < micros(NEW_FOR);
-    let were_others = live().any(|worker| worker.started_at < newest.started_at - micros(TOGETHER));
+    let is_new = ago(now, newest.started_at) < NEW_FOR;
+    let were_others = live().any(|worker| ago(newest.started_at, worker.started_at) > TOGETHER);
     Some(newest).filter(|_| is_new && were_others)
 }
 
