@@ -95,6 +95,7 @@ impl State {
 
     /// The first look at a lane whose owner was lost: what that owner had in hand is among the lowest events.
     fn note_suspects(&mut self, plan: &Plan, parked: &[Fetched], page: &Page) {
+        let is_cut = parked.len() >= plan.fetch.limit as usize;
         for lane in plan.fetch.lanes.iter().map(|lane| lane.lane) {
             if page.ends_in == Some(lane) {
                 // This lane and those after it were not read to their end.
@@ -104,7 +105,11 @@ impl State {
             if matches!(state.suspects, Suspects::Unknown) && plan.parked {
                 let of_lane = parked.iter().chain(&page.events).filter(|row| row.event.lane == lane);
                 let left = of_lane.map(|row| (row.event.position, row.event.key.clone()));
-                state.suspects = Suspects::Left(left.collect());
+                let left: HashMap<i64, Option<String>> = left.collect();
+                // Nothing seen is no proof that nothing is there, where other lanes' parked events have filled the limit.
+                if !(left.is_empty() && is_cut) {
+                    state.suspects = Suspects::Left(left);
+                }
             }
         }
     }
