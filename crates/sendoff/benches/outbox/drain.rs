@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use sendoff::NewEvent;
-use sendoff::outbox::{Outcome, Store, Worker, WorkerConfig};
+use sendoff::outbox::{Claimed, Outcome, Receipt, Store, Worker, WorkerConfig};
 use sendoff::stores::postgres::PostgresOutbox;
 use sqlx::AssertSqlSafe;
+use tokio::sync::mpsc;
 
 use super::{Bench, median, rates};
 
@@ -15,6 +16,8 @@ const EVENTS: usize = 200_000;
 const KEYS: usize = 10_000;
 const WORKERS: usize = 4;
 const ROUNDS: usize = 5;
+/// As the relay has it.
+const FLUSH_MAX: usize = 1_000;
 /// As long as the payload that was measured for the design.
 const PAYLOAD_BYTES: usize = 272;
 
@@ -100,24 +103,7 @@ async fn drain_lanes(bench: &Bench, outbox: &PostgresOutbox, batch: usize) -> (f
     let left = Arc::new(AtomicUsize::new(EVENTS));
     let tasks: Vec<_> = workers
         .into_iter()
-        .map(|worker| {
-            let left = Arc::clone(&left);
-            tokio::spawn(async move {
-                while left.load(Ordering::Relaxed) > 0 {
-                    let claimed = worker.claim(batch).await.unwrap();
-                    let outcomes: Vec<_> =
-                        claimed.iter().map(|event| (event.receipt(), Outcome::Published)).collect();
-                    if outcomes.is_empty() {
-                        tokio::time::sleep(Duration::from_millis(1)).await;
-                        continue;
-                    }
-                    let settled = worker.settle(&outcomes).await.unwrap();
-                    assert_eq!(settled.applied, outcomes.len(), "{settled:?}");
-                    left.fetch_sub(outcomes.len(), Ordering::Relaxed);
-                }
-                worker
-            })
-        })
+        .map(|worker| tokio::spawn(drain(Arc::new(worker), Arc::clone(&left), batch)))
         .collect();
     let mut stopping = Vec::new();
     for task in tasks {
@@ -130,6 +116,38 @@ async fn drain_lanes(bench: &Bench, outbox: &PostgresOutbox, batch: usize) -> (f
     #[allow(clippy::cast_precision_loss)]
     let answer = (EVENTS as f64 / seconds, wal as f64 / EVENTS as f64);
     answer
+}
+
+/// One worker as a relay drives it: the next events are read while the last ones are settled, as many together as have come.
+async fn drain(worker: Arc<Worker>, left: Arc<AtomicUsize>, batch: usize) -> Arc<Worker> {
+    let (published, mut outcomes) = mpsc::channel::<Vec<(Receipt, Outcome)>>(2);
+    let (settler, to_settle) = (Arc::clone(&worker), Arc::clone(&left));
+    let settling = tokio::spawn(async move {
+        while let Some(mut flush) = outcomes.recv().await {
+            while let (true, Ok(more)) = (flush.len() < FLUSH_MAX, outcomes.try_recv()) {
+                flush.extend(more);
+            }
+            let settled = settler.settle(&flush).await.unwrap();
+            assert_eq!(settled.applied, flush.len(), "{settled:?}");
+            to_settle.fetch_sub(flush.len(), Ordering::Relaxed);
+        }
+    });
+    while left.load(Ordering::Relaxed) > 0 {
+        let claimed = worker.claim(batch).await.unwrap();
+        if claimed.is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            continue;
+        }
+        let receipts: Vec<Receipt> = claimed.iter().map(Claimed::receipt).collect();
+        published
+            .send(receipts.iter().map(|receipt| (*receipt, Outcome::Published)).collect())
+            .await
+            .unwrap();
+        worker.delivered(&receipts);
+    }
+    drop(published);
+    settling.await.unwrap();
+    worker
 }
 
 /// The same with the seed's table and statement: locks held in a transaction, then a status.

@@ -1,6 +1,6 @@
 //! Which of the events that were read may be handed out.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -12,7 +12,8 @@ use super::plan::Plan;
 use super::state::{InFlight, LaneState, Pace, State, Suspects, behind, diverted, give_up};
 use crate::event::Attempts;
 use crate::outbox::{
-    Cause, Change, Due, Failure, Fetched, Hold, Lane, LaneFetch, Page, Place, Reason, Settlement, Token,
+    Cause, Change, Due, Failure, Fetched, Hold, LANES, Lane, LaneFetch, LaneSet, Page, Place, Reason,
+    Settlement, Token,
 };
 
 /// What comes of a fetch.
@@ -115,7 +116,7 @@ impl State {
     }
 
     /// Lanes of which a full page was read and nothing handed out, though there was room.
-    fn reach_further(&mut self, plan: &Plan, full: HashSet<Lane>, admitted: &Admitted) {
+    fn reach_further(&mut self, plan: &Plan, full: LaneSet, admitted: &Admitted) {
         let is_filled = admitted.handed.len() >= plan.room;
         self.spread.note(is_filled, !full.is_empty());
         if is_filled {
@@ -125,7 +126,7 @@ impl State {
             let handed = admitted.handed.iter().map(|claimed| claimed.event.lane);
             handed.chain(admitted.moved.iter().map(|moved| moved.lane)).any(|given| given == lane)
         };
-        for number in full.into_iter().filter(|lane| !has_given(*lane)) {
+        for number in full.iter().filter(|lane| !has_given(*lane)) {
             let Some(lane) = self.lane(plan.tokens[&number]) else { continue };
             if !lane.is_careful() && !lane.in_flight.is_empty() {
                 lane.reach_further();
@@ -301,18 +302,17 @@ impl Admission<'_> {
 }
 
 /// Lanes that have more than was read of them.
-fn full_lanes(plan: &Plan, page: &Page) -> HashSet<Lane> {
-    let mut read: HashMap<Lane, (u32, u64)> = HashMap::new();
-    for row in &page.events {
-        let (count, bytes) = read.entry(row.event.lane).or_default();
-        *count += 1;
-        *bytes += row.event.payload.len() as u64;
-    }
-    for (lane, _) in &page.gone {
-        read.entry(*lane).or_default().0 += 1;
+fn full_lanes(plan: &Plan, page: &Page) -> LaneSet {
+    let mut read = [(0_u32, 0_u64); LANES as usize];
+    let events = page.events.iter().map(|row| (row.event.lane, row.event.payload.len() as u64));
+    for (lane, size) in events.chain(page.gone.iter().map(|(lane, _)| (*lane, 0))) {
+        if let Some((count, bytes)) = read.get_mut(usize::from(lane)) {
+            *count += 1;
+            *bytes += size;
+        }
     }
     let is_full = |want: &&LaneFetch| {
-        let (count, bytes) = read.get(&want.lane).copied().unwrap_or_default();
+        let (count, bytes) = read.get(usize::from(want.lane)).copied().unwrap_or_default();
         count >= want.limit || bytes >= plan.fetch.bytes_per_lane || page.ends_in == Some(want.lane)
     };
     plan.fetch.lanes.iter().filter(is_full).map(|want| want.lane).collect()

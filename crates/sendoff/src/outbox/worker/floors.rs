@@ -4,7 +4,7 @@
 //! horizon, if that was known before the lane was read, nothing can turn up that was not read: it need not be read again, but for what was
 //! read and not handed out, or was put back. The floor, which the next owner begins at, stays below what is in flight as well.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use tokio::time::Instant;
 
 use super::plan::Plan;

@@ -1,6 +1,6 @@
 //! What a worker reads next.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use tokio::time::Instant;
 
 use super::state::{LaneState, PARKED_POLL, Pace, Recent, State, Suspects};

@@ -11,7 +11,7 @@ use super::floors::Reading;
 use super::plan::Spread;
 use crate::event::Attempts;
 use crate::outbox::{
-    Cause, Change, Due, Failure, Flush, Lane, Leased, Place, Reason, Settled, Settlement, Token,
+    Cause, Change, Due, Failure, Flush, Lane, LaneSet, Leased, Place, Reason, Settled, Settlement, Token,
 };
 
 /// An idle lane's parked events are looked at so often, for those that an operator redrives.
@@ -191,9 +191,9 @@ pub(super) enum Pace {
 /// What was settled while a fetch was under way: it may still see it.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    pub(super) positions: HashSet<i64>,
+    pub(super) positions: hashbrown::HashSet<i64>,
     /// How they stand may have changed.
-    pub(super) keys: HashSet<Arc<str>>,
+    pub(super) keys: hashbrown::HashSet<Arc<str>>,
     pub(super) put_back: Vec<(Lane, i64)>,
 }
 
@@ -328,8 +328,8 @@ impl State {
                 change,
             });
         }
-        let lanes: HashSet<Lane> = settlements.iter().map(|settlement| settlement.lane).collect();
-        let tokens = lanes.iter().filter_map(|lane| Some(self.lanes.get(lane)?.token)).collect();
+        let lanes: LaneSet = settlements.iter().map(|settlement| settlement.lane).collect();
+        let tokens = lanes.iter().filter_map(|lane| Some(self.lanes.get(&lane)?.token)).collect();
         let calm = self.calmed_by(&settlements);
         (Flush { target: target.to_owned(), tokens, settlements, calm }, released, summary)
     }
@@ -354,15 +354,16 @@ impl State {
 
     /// The lanes that these settlements bring past what their last owner was lost with.
     fn calmed_by(&self, settlements: &[Settlement]) -> Vec<Lane> {
-        let mut settled: HashMap<Lane, HashSet<i64>> = HashMap::new();
-        for settlement in settlements {
-            settled.entry(settlement.lane).or_default().insert(settlement.position);
-        }
-        settled.retain(|lane, positions| {
-            let suspects = self.lanes.get(lane).map(|lane| &lane.suspects);
-            matches!(suspects, Some(Suspects::Left(left)) if left.keys().all(|left| positions.contains(left)))
+        let suspected = self.lanes.iter().filter_map(|(lane, state)| match &state.suspects {
+            Suspects::Left(left) => Some((*lane, left)),
+            Suspects::None | Suspects::Unknown => None,
         });
-        settled.into_keys().collect()
+        let is_calmed = |(lane, left): &(Lane, &HashMap<i64, Option<String>>)| {
+            let of_lane = settlements.iter().filter(|settlement| settlement.lane == *lane);
+            let settled: HashSet<i64> = of_lane.map(|settlement| settlement.position).collect();
+            !settled.is_empty() && left.keys().all(|left| settled.contains(left))
+        };
+        suspected.filter(is_calmed).map(|(lane, _)| lane).collect()
     }
 
     /// Takes note of what was written.

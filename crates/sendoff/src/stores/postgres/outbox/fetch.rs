@@ -154,6 +154,10 @@ impl PostgresOutbox {
 
 /// No lane goes on once it has given enough bytes.
 fn within_bytes(want: &Fetch, mut fetched: Vec<Fetched>) -> Vec<Fetched> {
+    let all: u64 = fetched.iter().map(|row| row.event.payload.len() as u64).sum();
+    if all < want.bytes_per_lane {
+        return fetched;
+    }
     let mut given: HashMap<Lane, u64> = HashMap::new();
     fetched.retain(|row| {
         let so_far = given.entry(row.event.lane).or_default();

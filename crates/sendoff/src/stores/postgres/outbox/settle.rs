@@ -11,7 +11,9 @@ use super::PostgresOutbox;
 use super::fetch::small;
 use super::tid::Tid;
 use crate::error::StoreError;
-use crate::outbox::{Change, Due, Flush, Lane, Place, RowAddress, Settled, Settlement, rests_on_marker};
+use crate::outbox::{
+    Change, Due, Flush, Lane, LaneSet, Place, RowAddress, Settled, Settlement, rests_on_marker,
+};
 use crate::stores::sql::{is_plain, retry};
 
 impl PostgresOutbox {
@@ -38,7 +40,7 @@ impl PostgresOutbox {
         let mut settled = Settled::default();
         let mut left: Vec<Settlement> = Vec::new();
         for row in &flush.settlements {
-            if !current.contains(&row.lane) {
+            if !current.contains(row.lane) {
                 settled.stale.insert(row.lane);
             } else if !is_complete && !gone.contains(&row.position) {
                 left.push(row.clone());
@@ -63,7 +65,7 @@ impl PostgresOutbox {
         let done: HashSet<i64> = done.into_iter().collect();
         let mut settled = Settled::default();
         for row in &flush.settlements {
-            if !current.contains(&row.lane) {
+            if !current.contains(row.lane) {
                 settled.stale.insert(row.lane);
             } else if !done.contains(&row.position) {
                 settled.missing.insert(row.position);
@@ -76,7 +78,7 @@ impl PostgresOutbox {
         &self,
         flush: &Flush,
         worker: uuid::Uuid,
-    ) -> Result<(HashSet<Lane>, Vec<i64>), StoreError> {
+    ) -> Result<(LaneSet, Vec<i64>), StoreError> {
         let convert = |error| errors::convert("settle", "outbox", error);
         let rows = Columns::of(&flush.settlements);
         let query = sqlx::query(AssertSqlSafe(self.statements.settle_flush.as_str()))
@@ -107,7 +109,7 @@ impl PostgresOutbox {
         &self,
         flush: &Flush,
         worker: uuid::Uuid,
-    ) -> Result<(HashSet<Lane>, Vec<i64>), StoreError> {
+    ) -> Result<(LaneSet, Vec<i64>), StoreError> {
         let convert = |error| errors::convert("settle", "event", error);
         let lanes: Vec<i16> = flush.tokens.iter().map(|token| small(token.lane)).collect();
         let epochs: Vec<i64> = flush.tokens.iter().map(|token| token.epoch).collect();
@@ -127,7 +129,7 @@ impl PostgresOutbox {
     }
 }
 
-fn answer(row: &PgRow) -> Result<(HashSet<Lane>, Vec<i64>), sqlx::Error> {
+fn answer(row: &PgRow) -> Result<(LaneSet, Vec<i64>), sqlx::Error> {
     let current: Vec<i16> = row.try_get(0)?;
     Ok((current.into_iter().filter_map(|lane| Lane::try_from(lane).ok()).collect(), row.try_get(1)?))
 }
