@@ -16,6 +16,8 @@ pub(crate) struct Place {
     pub(crate) names: Option<String>,
     /// Hear of commits that the host announces.
     pub(crate) listen: bool,
+    /// Settlements do not wait for the disk.
+    pub(crate) settle_asynchronously: bool,
 }
 
 impl Place {
@@ -43,7 +45,13 @@ impl Place {
         // A name has no colon, and every URL has.
         let wanted = args.store.as_deref();
         if let Some(url) = wanted.filter(|text| text.contains(':') || config.is_none()) {
-            let place = Self { name: None, url: url.to_owned(), names: None, listen: false };
+            let place = Self {
+                name: None,
+                url: url.to_owned(),
+                names: None,
+                listen: false,
+                settle_asynchronously: false,
+            };
             return Ok(vec![with_names(place)]);
         }
         let Some(config) = config else {
@@ -74,6 +82,7 @@ impl Place {
             url: store.url.read(&key)?,
             names: store.names.clone(),
             listen: store.listen,
+            settle_asynchronously: store.settle_asynchronously,
         })
     }
 }

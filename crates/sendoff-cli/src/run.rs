@@ -19,7 +19,7 @@ use crate::config::{Config, RetentionConfig, SinkConfig, TelemetryConfig};
 use crate::exit::{Refused, refuse};
 use crate::place::Place;
 use crate::retention;
-use crate::site::{History, Site};
+use crate::site::{Settling, Site};
 use crate::telemetry;
 use crate::wire;
 
@@ -142,8 +142,11 @@ struct Prepared {
 impl Prepared {
     async fn new(place: &Place, plan: &Plan) -> Result<Self> {
         let site = Site::at(place).await?;
-        let history = if plan.retention.published.is_some() { History::Kept } else { History::Dropped };
-        let opened = site.store_with(history).await;
+        let settling = Settling {
+            keeps_published: plan.retention.published.is_some(),
+            is_asynchronous: place.settle_asynchronously,
+        };
+        let opened = site.store_with(settling).await;
         let store = opened.context("the outbox could not be opened (`sendoff migrate` makes its tables)")?;
         let mut relay = Relay::new(store);
         let of_store = place.name.as_ref().map(|name| format!(" of store {name:?}")).unwrap_or_default();

@@ -34,11 +34,13 @@ pub(crate) struct Site {
     pub(crate) host: Host,
 }
 
-/// What becomes of events that were delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum History {
-    Kept,
-    Dropped,
+/// How a worker settles. By default delivered events go, and a settlement waits for the disk.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Settling {
+    /// Delivered events are kept as history.
+    pub(crate) keeps_published: bool,
+    /// A settlement does not wait for the disk.
+    pub(crate) is_asynchronous: bool,
 }
 
 /// The host's own connections.
@@ -165,14 +167,20 @@ impl Site {
 
     /// The outbox, for workers.
     pub(crate) async fn store(&self) -> Result<Arc<dyn Store>> {
-        self.store_with(History::Dropped).await
+        self.store_with(Settling::default()).await
     }
 
-    /// The same, with what becomes of events that were delivered.
-    pub(crate) async fn store_with(&self, history: History) -> Result<Arc<dyn Store>> {
-        let (names, keep) = (self.names()?, history == History::Kept);
+    /// The same, with how they settle.
+    pub(crate) async fn store_with(&self, settling: Settling) -> Result<Arc<dyn Store>> {
+        let (names, keep) = (self.names()?, settling.keeps_published);
+        if settling.is_asynchronous && !matches!(self.host, Host::Postgres(_)) {
+            refuse!("only on PostgreSQL can settlements be asynchronous: leave `settle_asynchronously` out");
+        }
         Ok(match self.host {
-            Host::Postgres(_) => Arc::new(self.postgres_outbox().await?.keep_published(keep)),
+            Host::Postgres(_) => {
+                let outbox = self.postgres_outbox().await?.keep_published(keep);
+                Arc::new(outbox.settle_asynchronously(settling.is_asynchronous))
+            }
             Host::Sqlite(_) => {
                 let outbox = SqliteOutbox::open_as(SqliteDatabase::connect(&self.url).await?, names).await?;
                 Arc::new(outbox.keep_published(keep))

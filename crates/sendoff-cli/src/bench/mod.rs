@@ -22,7 +22,7 @@ use self::load::{Checked, Load};
 pub(crate) use self::report::Report;
 use self::report::median;
 use crate::args::{BenchArgs, Measure};
-use crate::site::{Host, Site};
+use crate::site::{Host, Settling, Site};
 use crate::wire;
 
 pub(crate) use latency::produce;
@@ -38,7 +38,9 @@ pub(crate) async fn run(args: &BenchArgs) -> Result<bool> {
     let names = format!("sendoff_bench_{:08x}", fastrand::u32(..));
     let site = Site::connect(&args.store, &names, 24).await?;
     site.migrate().await?;
-    let bench = Bench { args, site: site.clone(), store: site.store().await?, load: Load::of(args) };
+    let settling = Settling { is_asynchronous: args.settle_asynchronously, ..Settling::default() };
+    let store = site.store_with(settling).await?;
+    let bench = Bench { args, site: site.clone(), store, load: Load::of(args) };
     let report = bench.measure().await;
     drop(bench);
     site.remove().await?;

@@ -56,6 +56,9 @@ pub(crate) struct StoreConfig {
     /// Hear of commits that the host announces (PostgreSQL), beside looking for events.
     #[serde(default)]
     pub(crate) listen: bool,
+    /// Settlements do not wait for the disk (PostgreSQL). Faster; after a crash of the server the events that were delivered last come again.
+    #[serde(default)]
+    pub(crate) settle_asynchronously: bool,
 }
 
 /// How relays work.
