@@ -5,6 +5,7 @@
 //! event of each.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 
 use sendoff::Capabilities;
 use sendoff::outbox::Claimed;
@@ -20,9 +21,12 @@ pub(crate) struct Parcel {
 pub(crate) fn parcels(claimed: Vec<Claimed>, capabilities: &Capabilities) -> Vec<Parcel> {
     // Without a key there is nothing to keep together; most claims have far more keys than parcels have events.
     let mut parcels: Vec<Parcel> = Vec::new();
-    let mut of_key: HashMap<String, usize> = HashMap::new();
+    // By their hashes: two keys that share one are only kept together.
+    let hasher = RandomState::new();
+    let mut of_key: HashMap<u64, usize> = HashMap::new();
     for event in claimed {
-        let known = event.event.key.as_deref().and_then(|key| of_key.get(key)).copied();
+        let key = event.event.key.as_deref().map(|key| hasher.hash_one(key));
+        let known = key.and_then(|key| of_key.get(&key)).copied();
         let is_full = |parcel: &Parcel| {
             parcel.events.len() >= capabilities.events || parcel.bytes >= capabilities.bytes
         };
@@ -33,8 +37,8 @@ pub(crate) fn parcels(claimed: Vec<Claimed>, capabilities: &Capabilities) -> Vec
                     parcels.push(Parcel::default());
                 }
                 let index = parcels.len() - 1;
-                if let Some(key) = &event.event.key {
-                    of_key.insert(key.clone(), index);
+                if let Some(key) = key {
+                    of_key.insert(key, index);
                 }
                 index
             }
@@ -54,7 +58,8 @@ impl Parcel {
         untried: &mut Vec<Claimed>,
     ) -> Vec<Claimed> {
         let mut wave: Vec<Claimed> = Vec::new();
-        let mut keys: HashSet<String> = HashSet::new();
+        let hasher = RandomState::new();
+        let mut keys: HashSet<u64> = HashSet::new();
         let mut bytes = 0;
         let mut later = VecDeque::new();
         while let Some(event) = self.events.pop_front() {
@@ -66,7 +71,8 @@ impl Parcel {
             let size = event.event.payload.len();
             let is_full = wave.len() >= capabilities.events.max(1)
                 || (!wave.is_empty() && bytes + size > capabilities.bytes);
-            let must_wait = !capabilities.keeps_order && key.is_some_and(|key| keys.contains(key));
+            let hash = key.filter(|_| !capabilities.keeps_order).map(|key| hasher.hash_one(key));
+            let must_wait = hash.is_some_and(|hash| keys.contains(&hash));
             if is_full || must_wait {
                 // What comes after it in its key waits as well.
                 later.push_back(event);
@@ -75,9 +81,7 @@ impl Parcel {
                 }
                 continue;
             }
-            if let Some(key) = key.filter(|_| !capabilities.keeps_order) {
-                keys.insert(key.to_owned());
-            }
+            keys.extend(hash);
             bytes += size;
             wave.push(event);
         }

@@ -1,9 +1,12 @@
 //! The last stage: writes down what became of events, as many together as have come.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sendoff::outbox::{Outcome, Receipt};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::time::Instant;
 
 use crate::pause::Pause;
 use crate::target::{Decided, Loop};
@@ -11,16 +14,35 @@ use crate::target::{Decided, Loop};
 /// So many outcomes go in one flush, about.
 const FLUSH_MAX: usize = 1_000;
 
+/// So many are worth a flush of their own: fewer cost the store almost as much.
+const FLUSH_WORTH: usize = 250;
+
+/// So long fewer wait for others. Nothing waits for them: their keys are free already.
+const LINGER: Duration = Duration::from_millis(2);
+
 /// Settles until nothing more is published.
 pub(crate) async fn run(stages: Arc<Loop>, mut decided: mpsc::Receiver<Vec<Decided>>) {
     while let Some(mut flush) = decided.recv().await {
-        while flush.len() < FLUSH_MAX {
-            match decided.try_recv() {
-                Ok(more) => flush.extend(more),
-                Err(_) => break,
+        gather(&stages, &mut decided, &mut flush).await;
+        settle(&stages, flush).await;
+    }
+}
+
+/// Adds what has come meanwhile, and what comes soon while other events are on their way.
+async fn gather(stages: &Loop, decided: &mut mpsc::Receiver<Vec<Decided>>, flush: &mut Vec<Decided>) {
+    let until = Instant::now() + LINGER;
+    while flush.len() < FLUSH_MAX {
+        match decided.try_recv() {
+            Ok(more) => flush.extend(more),
+            Err(TryRecvError::Disconnected) => return,
+            Err(TryRecvError::Empty) => {
+                if flush.len() >= FLUSH_WORTH || stages.worker.in_flight() <= flush.len() {
+                    return;
+                }
+                let Ok(Some(more)) = tokio::time::timeout_at(until, decided.recv()).await else { return };
+                flush.extend(more);
             }
         }
-        settle(&stages, flush).await;
     }
 }
 

@@ -1,6 +1,7 @@
 //! Kafka: each event one record, acknowledged by all replicas that are in sync.
 
 mod answer;
+mod call;
 mod client;
 mod config;
 mod message;
@@ -16,12 +17,13 @@ use futures_util::future::{Either, select};
 use rdkafka::error::RDKafkaErrorCode as Code;
 use sendoff::outbox::Claimed;
 use sendoff::{Capabilities, Delivery, Sink, SinkError};
-use tokio::sync::{RwLock, mpsc, oneshot, watch};
+use tokio::sync::{RwLock, oneshot, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use self::answer::{classify, is_in_doubt, is_of_a_batch, is_of_a_topic};
-use self::client::{Client, Faults, Reported};
+use self::call::Call;
+use self::client::{Client, Faults};
 use self::config::SETTLE;
 pub use self::config::{KafkaCompression, KafkaConfig, KafkaMechanism, KafkaSasl, KafkaSecurity, KafkaTls};
 use self::message::Message;
@@ -83,7 +85,7 @@ impl From<Result<(), Code>> for Outcome {
 
 /// What comes next while records are on their way.
 enum Next {
-    Reported(Reported),
+    Complete,
     Lost,
     Overdue,
 }
@@ -193,24 +195,27 @@ impl Kafka {
     }
 
     async fn send_by(&self, client: &Client, messages: &[&Message<'_>]) -> Vec<Outcome> {
-        let mut outcomes: Vec<Option<Outcome>> = vec![None; messages.len()];
-        let (to, mut reports) = mpsc::unbounded_channel();
-        let mut waiting = 0_usize;
+        let call = Arc::new(Call::new(messages.len()));
+        let mut unsent = BTreeSet::new();
         for (number, message) in messages.iter().enumerate() {
-            match client.send(message, number, &to) {
-                Ok(()) => waiting += 1,
-                Err(code) => outcomes[number] = Some(Outcome::Unsent(code)),
+            if let Err(code) = client.send(message, number, &call) {
+                unsent.insert(number);
+                call.report(number, Err(code));
             }
         }
-        drop(to);
+        let outcomes = |missing: Outcome| {
+            let of = |(number, report): (usize, Option<Result<(), Code>>)| match report {
+                Some(Err(code)) if unsent.contains(&number) => Outcome::Unsent(code),
+                Some(report) => report.into(),
+                None => missing.clone(),
+            };
+            call.reports().into_iter().enumerate().map(of).collect()
+        };
         let mut watched = client.faults.watch();
         let (mut deadline, mut was_asked) = (Instant::now() + self.config.timeout, false);
-        while waiting > 0 {
-            match next(&mut reports, &mut watched, deadline).await {
-                Next::Reported((number, reported)) => {
-                    waiting -= 1;
-                    outcomes[number] = Some(reported.into());
-                }
+        loop {
+            match next(&call, &mut watched, deadline).await {
+                Next::Complete => break,
                 Next::Overdue if was_asked => break,
                 late @ (Next::Lost | Next::Overdue) => match self.ping().await {
                     // It connects again by itself, and goes on where it was.
@@ -220,23 +225,11 @@ impl Kafka {
                             (deadline, was_asked) = (Instant::now() + SETTLE + GRACE, true);
                         }
                     }
-                    Err(error) => {
-                        // What was reported while it was asked.
-                        while let Ok((number, reported)) = reports.try_recv() {
-                            outcomes[number] = Some(reported.into());
-                        }
-                        return outcomes
-                            .into_iter()
-                            .map(|outcome| outcome.unwrap_or_else(|| Outcome::Down(error.to_string())))
-                            .collect();
-                    }
+                    Err(error) => return outcomes(Outcome::Down(error.to_string())),
                 },
             }
         }
-        outcomes
-            .into_iter()
-            .map(|outcome| outcome.unwrap_or(Outcome::Failed(Code::MessageTimedOut)))
-            .collect()
+        outcomes(Outcome::Failed(Code::MessageTimedOut))
     }
 
     /// Sends records together, and by themselves those of a batch that was refused: it may be another one of it that the brokers do not take.
@@ -263,21 +256,14 @@ fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> onesho
     done
 }
 
-/// A report, or that the client has lost the brokers.
-async fn next(
-    reports: &mut mpsc::UnboundedReceiver<Reported>,
-    watched: &mut watch::Receiver<bool>,
-    deadline: Instant,
-) -> Next {
-    if let Ok(reported) = reports.try_recv() {
-        return Next::Reported(reported);
-    }
-    let report = pin!(reports.recv());
+/// All is reported, or the client has lost the brokers, or the time is over.
+async fn next(call: &Call, watched: &mut watch::Receiver<bool>, deadline: Instant) -> Next {
+    let complete = pin!(call.completed());
     let lost = pin!(watched.wait_for(|is_lost| *is_lost));
-    match tokio::time::timeout_at(deadline, select(report, lost)).await {
-        Ok(Either::Left((Some(reported), _))) => Next::Reported(reported),
+    match tokio::time::timeout_at(deadline, select(complete, lost)).await {
+        Ok(Either::Left(_)) => Next::Complete,
         Ok(Either::Right(_)) => Next::Lost,
-        Ok(Either::Left((None, _))) | Err(_) => Next::Overdue,
+        Err(_) => Next::Overdue,
     }
 }
 

@@ -7,9 +7,10 @@ use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext as _, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use super::answer::{explain, is_away, topic_advice};
+use super::call::Call;
 use super::message::Message;
 use crate::unusable::Unusable;
 
@@ -59,12 +60,10 @@ impl Faults {
     }
 }
 
-/// What has become of the record with this number.
-pub(super) type Reported = (usize, Result<(), Code>);
-
+/// Where it is to be reported what becomes of a record.
 pub(super) struct Report {
     number: usize,
-    to: mpsc::UnboundedSender<Reported>,
+    to: Arc<Call>,
 }
 
 struct Context(Arc<Faults>);
@@ -87,8 +86,7 @@ impl ProducerContext for Context {
             Ok(_) => Ok(()),
             Err((error, _)) => Err(error.rdkafka_error_code().unwrap_or(Code::Fail)),
         };
-        // Nobody waits for it if its call was dropped.
-        let _ = report.to.send((report.number, result));
+        report.to.report(report.number, result);
     }
 }
 
@@ -116,14 +114,9 @@ impl Client {
     }
 
     /// Takes a record, to be sent after those of its partition that it has. Does not block.
-    pub(super) fn send(
-        &self,
-        message: &Message<'_>,
-        number: usize,
-        to: &mpsc::UnboundedSender<Reported>,
-    ) -> Result<(), Code> {
+    pub(super) fn send(&self, message: &Message<'_>, number: usize, to: &Arc<Call>) -> Result<(), Code> {
         let producer = self.producer.as_ref().ok_or(Code::Fail)?;
-        let report = Box::new(Report { number, to: to.clone() });
+        let report = Box::new(Report { number, to: Arc::clone(to) });
         let mut record = BaseRecord::with_opaque_to(&message.topic, report)
             .payload(message.payload.as_ref())
             .timestamp(message.written_at)
