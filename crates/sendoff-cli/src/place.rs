@@ -5,6 +5,7 @@ use anyhow::Result;
 use crate::args::StoreArgs;
 use crate::config::{Config, StoreConfig};
 use crate::exit::refuse;
+use crate::site::Settling;
 
 /// Where an outbox is.
 #[derive(Clone)]
@@ -77,9 +78,11 @@ impl Place {
 
     fn configured(name: Option<&str>, store: &StoreConfig) -> Result<Self> {
         let key = name.map_or_else(|| "store.url".to_owned(), |name| format!("stores.{name}.url"));
+        let url = store.url.read(&key)?;
+        Settling { is_asynchronous: store.settle_asynchronously, ..Settling::default() }.check(&url)?;
         Ok(Self {
             name: name.map(str::to_owned),
-            url: store.url.read(&key)?,
+            url,
             names: store.names.clone(),
             listen: store.listen,
             settle_asynchronously: store.settle_asynchronously,

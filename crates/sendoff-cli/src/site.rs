@@ -43,6 +43,16 @@ pub(crate) struct Settling {
     pub(crate) is_asynchronous: bool,
 }
 
+impl Settling {
+    /// Refuses what the store at this URL cannot do.
+    pub(crate) fn check(self, url: &str) -> Result<()> {
+        if self.is_asynchronous && !matches!(scheme(url)?, Scheme::Postgres) {
+            refuse!("`settle_asynchronously` is for PostgreSQL alone: leave it out");
+        }
+        Ok(())
+    }
+}
+
 /// The host's own connections.
 #[derive(Debug, Clone)]
 pub(crate) enum Host {
@@ -173,9 +183,7 @@ impl Site {
     /// The same, with how they settle.
     pub(crate) async fn store_with(&self, settling: Settling) -> Result<Arc<dyn Store>> {
         let (names, keep) = (self.names()?, settling.keeps_published);
-        if settling.is_asynchronous && !matches!(self.host, Host::Postgres(_)) {
-            refuse!("only on PostgreSQL can settlements be asynchronous: leave `settle_asynchronously` out");
-        }
+        settling.check(&self.url)?;
         Ok(match self.host {
             Host::Postgres(_) => {
                 let outbox = self.postgres_outbox().await?.keep_published(keep);

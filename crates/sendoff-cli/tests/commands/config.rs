@@ -178,6 +178,10 @@ fn what_is_wrong_is_named() {
             "[store]\nurl = \"sqlite:x\"\n[stores.a]\nurl = \"sqlite:y\"\n[targets.default]\nsink = \"null:\"\n",
             &["not both"],
         ),
+        (
+            "[store]\nurl = \"sqlite:x\"\nsettle_asynchronously = true\n[targets.default]\nsink = \"null:\"\n",
+            &["settle_asynchronously", "for PostgreSQL alone"],
+        ),
         ("not toml", &["line 1"]),
     ] {
         let config = Configured::new(text);
