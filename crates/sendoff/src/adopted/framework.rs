@@ -5,10 +5,8 @@ use std::time::Duration;
 use super::inspect::{Listing, RowState};
 use super::presets;
 use super::source::{Adopted, Batch};
-#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 use super::table::RowTable;
 use crate::error::StoreError;
-#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 use crate::stores::sql::SqlDatabase;
 
 /// How long a claim of the framework lasts, unless it is said.
@@ -26,7 +24,6 @@ impl Framework {
     ///
     /// # Errors
     /// As [`Adopted::open`].
-    #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
     pub async fn open<D>(database: &D, table: &str) -> Result<Self, StoreError>
     where
         D: SqlDatabase,

@@ -28,6 +28,7 @@
 
 mod backing;
 mod check;
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 mod framework;
 mod inspect;
 mod keeper;
@@ -43,6 +44,7 @@ mod table;
 mod template;
 mod worker;
 
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 pub use framework::{FRAMEWORK_LEASE, Framework};
 pub use inspect::{Claim, Listing, RowState};
 pub use leases::Answer;

@@ -47,7 +47,7 @@ pub(crate) use rows::{key, record};
 
 /// The rows that a claim would take, as they are.
 #[cfg_attr(not(any(feature = "postgres", feature = "sqlite", feature = "mysql")), allow(dead_code))]
-pub(crate) const READ: &str = include_str!("read.sql");
+pub(crate) const READ: &str = include_str!("../../adopted/read.sql");
 
 /// Keys per statement: far below every database's limit of bound values, and of MariaDB's thousand, from which
 /// on an IN list is turned into a join.
