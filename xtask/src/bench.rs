@@ -29,11 +29,14 @@ const OUTBOX: Plan = Plan {
     servers: &["postgres15", "postgres18"],
 };
 
+const ADOPTED: Plan = Plan { name: "adopted", ..OUTBOX };
+
 /// Builds the benchmark, starts its servers, runs it, stops them.
 pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let plan = match args.bench {
         Bench::Claim => CLAIM,
         Bench::Outbox => OUTBOX,
+        Bench::Adopted => ADOPTED,
         Bench::Sinks => return bench_sinks::run(&args.only, args.events, args.rounds, args.keep),
     };
     let cargo_args = ["bench", "-p", plan.package, "--bench", plan.name, "--features", plan.features];

@@ -135,6 +135,8 @@ pub(crate) enum Bench {
     Claim,
     /// Drain and insert of the native outbox, beside the usual statements
     Outbox,
+    /// ADR-003's statements, its table adopted, and the native outbox, with 1, 2, 4 and 8 processors
+    Adopted,
     /// From a PostgreSQL outbox into every broker, beside the broker and the relay by themselves
     Sinks,
 }

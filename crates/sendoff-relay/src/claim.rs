@@ -198,7 +198,7 @@ async fn look_out(stages: &Loop, poll: &mut Poll) {
             () = stages.settled.notified() => return,
             () = tokio::time::sleep(wait) => {}
         }
-        let newest = stages.store.newest().await.unwrap_or_else(|error| {
+        let newest = stages.source.newest().await.unwrap_or_else(|error| {
             tracing::debug!(%error, "the newest position could not be read");
             None
         });

@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sendoff::outbox::Store;
+use sendoff::outbox::{Source, Store};
 use sendoff::{Sink, StoreError};
 use tokio::task::JoinSet;
 
@@ -75,16 +75,21 @@ pub enum RelayError {
 /// Delivers an outbox's events: one loop, one breaker and one sink for each target, so that none holds up another.
 #[derive(Debug)]
 pub struct Relay {
-    store: Arc<dyn Store>,
+    source: Arc<dyn Source>,
     targets: BTreeMap<String, Arc<Target>>,
     bell: Bell,
     wrong: Option<String>,
 }
 
 impl Relay {
-    /// A relay without targets.
+    /// A relay without targets, for an outbox.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, targets: BTreeMap::new(), bell: Bell::default(), wrong: None }
+        Self::of(Arc::new(store))
+    }
+
+    /// A relay without targets, for whatever events are claimed from.
+    pub fn of(source: Arc<dyn Source>) -> Self {
+        Self { source, targets: BTreeMap::new(), bell: Bell::default(), wrong: None }
     }
 
     /// Delivers this target's events to this sink.
@@ -117,7 +122,7 @@ impl Relay {
             let repeats = target.config.repeats(&target.sink.capabilities());
             tracing::debug!(target_name = target.config.target, "{repeats}");
             for number in 0..target.config.workers {
-                loops.spawn(target::run(Arc::clone(target), Arc::clone(&self.store), number));
+                loops.spawn(target::run(Arc::clone(target), Arc::clone(&self.source), number));
             }
         }
         shutdown.await;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use sendoff::outbox::{Claimed, Outcome, Receipt, Stats, Store, Worker};
+use sendoff::outbox::{Claimed, Engine, Outcome, Receipt, Source, Stats};
 use sendoff::{Sink, StoreError};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
@@ -136,8 +136,8 @@ pub(crate) struct Loop {
     /// Which one of its target's it is.
     number: usize,
     pub(crate) target: Arc<Target>,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) worker: Worker,
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) worker: Box<dyn Engine>,
     /// Something was settled: there is room again, and keys are free.
     pub(crate) settled: Notify,
     /// Events that are published, or not, and whose outcome is not written yet.
@@ -167,13 +167,17 @@ impl Loop {
 }
 
 /// Runs one worker until the target stops.
-pub(crate) async fn run(target: Arc<Target>, store: Arc<dyn Store>, number: usize) -> Result<(), StoreError> {
-    let Some(worker) = start(&target, &store, number).await else { return Ok(()) };
+pub(crate) async fn run(
+    target: Arc<Target>,
+    source: Arc<dyn Source>,
+    number: usize,
+) -> Result<(), StoreError> {
+    let Some(worker) = start(&target, &*source, number).await else { return Ok(()) };
     let grace = target.config.grace;
     let stages = Arc::new(Loop {
         number,
         target,
-        store,
+        source,
         worker,
         settled: Notify::new(),
         unsettled: Counter::default(),
@@ -205,11 +209,11 @@ pub(crate) async fn run(target: Arc<Target>, store: Arc<dyn Store>, number: usiz
 }
 
 /// A store that is not there yet is waited for. None: the relay stopped meanwhile.
-async fn start(target: &Target, store: &Arc<dyn Store>, number: usize) -> Option<Worker> {
+async fn start(target: &Target, source: &dyn Source, number: usize) -> Option<Box<dyn Engine>> {
     let mut pause = Pause::default();
     loop {
         target.beat(number);
-        match Worker::start(Arc::clone(store), target.config.worker(target.relay)).await {
+        match source.start(target.config.worker(target.relay)).await {
             Ok(worker) => return Some(worker),
             Err(error) => target.store_failed("the worker could not start", &error),
         }

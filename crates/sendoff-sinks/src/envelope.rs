@@ -232,8 +232,12 @@ impl EnvelopeConfig {
             attributes.push(("partitionkey", Cow::Borrowed(key)));
         }
         // Rises along a key, and so does the epoch: a consumer that keeps the highest it has seen can tell what is old.
-        attributes.push(("sendoffposition", Cow::Owned(event.position.to_string())));
-        attributes.push(("sendoffepoch", Cow::Owned(claimed.token.epoch.to_string())));
+        if let Some(position) = event.standing.position(event) {
+            attributes.push(("sendoffposition", Cow::Owned(position.to_string())));
+        }
+        if let Some(epoch) = event.standing.epoch(claimed.token.epoch) {
+            attributes.push(("sendoffepoch", Cow::Owned(epoch.to_string())));
+        }
         Ok(attributes)
     }
 }
@@ -372,6 +376,21 @@ mod tests {
         let expected: Vec<_> =
             expected.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         assert_eq!(envelope.headers, expected);
+    }
+
+    #[test]
+    fn what_stands_for_no_order_is_left_out() {
+        let mut claimed = event();
+        for (standing, expected) in [
+            (sendoff::Standing::Lane, &["ce-sendoffposition", "ce-sendoffepoch"][..]),
+            (sendoff::Standing::Column, &["ce-sendoffposition"]),
+            (sendoff::Standing::Unknown, &[]),
+        ] {
+            claimed.event.standing = standing;
+            let headers = binary(&LOOSE, &claimed).unwrap();
+            let ours = headers.iter().map(|(name, _)| name.as_str()).filter(|name| name.contains("sendoff"));
+            assert_eq!(ours.collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]

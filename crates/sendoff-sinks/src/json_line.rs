@@ -21,8 +21,10 @@ struct Line<'a> {
     headers: &'a Headers,
     /// 1 for the first.
     attempt: u32,
-    position: i64,
-    epoch: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epoch: Option<i64>,
 }
 
 /// One JSON object, with its newline. A payload that is JSON goes in as it is, digit for digit; any other as base64.
@@ -38,8 +40,8 @@ pub fn json_line(claimed: &Claimed) -> Vec<u8> {
         payload_base64: json.is_none().then(|| STANDARD.encode(&event.payload)),
         headers: &event.headers,
         attempt: event.attempts.failures.saturating_add(event.attempts.crashes).saturating_add(1),
-        position: event.position,
-        epoch: claimed.token.epoch,
+        position: event.standing.position(event),
+        epoch: event.standing.epoch(claimed.token.epoch),
     };
     let mut text = serde_json::to_vec(&line).unwrap_or_default();
     // A payload may have been written over many lines. JSON has line breaks between its parts only, never inside a string.

@@ -245,6 +245,30 @@ impl Attempts {
     }
 }
 
+/// What an event's position, and the epoch of its claim, tell who receives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Standing {
+    /// Both rise along a key: who keeps the highest it has seen can tell what is old.
+    #[default]
+    Lane,
+    /// The position rises along a key; the epoch says nothing.
+    Column,
+    /// Neither says anything: the host's own table has no order to rely on. Sinks leave them out.
+    Unknown,
+}
+
+impl Standing {
+    /// The position, if it says anything.
+    pub fn position(self, event: &Event) -> Option<i64> {
+        (self != Self::Unknown).then_some(event.position)
+    }
+
+    /// The epoch of a claim, if it says anything.
+    pub fn epoch(self, epoch: i64) -> Option<i64> {
+        (self == Self::Lane).then_some(epoch)
+    }
+}
+
 /// An event as it stands in the outbox.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
@@ -253,6 +277,8 @@ pub struct Event {
     /// Where it stands: of two transactions that the host runs one after the other the later one's events
     /// have higher positions. Not dense.
     pub position: i64,
+    /// Whether its position, and its claim's epoch, say anything to who receives it.
+    pub standing: Standing,
     /// The configured sink that delivers it.
     pub target: String,
     /// The bucket of keys it belongs to.

@@ -24,6 +24,7 @@
 //! - `Outbox` writes; [`NewEvent`] is what is written, [`Event`] what is read back.
 //! - [`outbox`] has what delivers: [`outbox::Worker`] leases lanes, claims and settles; [`outbox::Inspect`] is the operator's.
 //! - [`stores`] has the databases, and `stores::Migration`, which makes the tables.
+//! - [`adopted`] claims the rows of an outbox table that a host has already.
 //! - [`Sink`] is the contract of where events go.
 //!
 //! # Find and claim
@@ -71,6 +72,7 @@
 
 #[cfg(any(feature = "tokio-postgres", feature = "diesel-async", feature = "sea-orm"))]
 mod adapters;
+pub mod adopted;
 pub mod claim;
 mod error;
 mod event;
@@ -90,5 +92,5 @@ pub use sink::{Capabilities, Delivery, Sink, SinkError};
 
 pub use event::{
     Attempts, CONTENT_TYPE_BYTES_MAX, DEFAULT_TARGET, Event, EventId, HEADERS_BYTES_MAX, Headers,
-    KEY_BYTES_MAX, Limits, NewEvent, PAYLOAD_BYTES_MAX, TARGET_BYTES_MAX, TOPIC_BYTES_MAX,
+    KEY_BYTES_MAX, Limits, NewEvent, PAYLOAD_BYTES_MAX, Standing, TARGET_BYTES_MAX, TOPIC_BYTES_MAX,
 };

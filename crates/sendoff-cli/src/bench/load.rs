@@ -43,6 +43,7 @@ impl Load {
         let event = Event {
             event_id: EventId::generate(),
             position: i64::try_from(number).unwrap_or(i64::MAX),
+            standing: sendoff::Standing::Lane,
             target: DEFAULT_TARGET.to_owned(),
             lane: 0,
             topic: new.topic,

@@ -194,8 +194,8 @@ async fn insert_postgres(pool: &PgPool, table: &TableName, rows: &[&Row<'_>]) ->
         .bind(each!(row => row.payload.as_ref()))
         .bind(each!(row => row.content_type.as_deref()))
         .bind(each!(row => row.headers.as_str()))
-        .bind(each!(row => row.claimed.event.position))
-        .bind(each!(row => row.claimed.token.epoch))
+        .bind(each!(row => row.position))
+        .bind(each!(row => row.epoch))
         .bind(each!(row => row.claimed.event.created_at.as_micros()))
         .execute(pool)
         .await
@@ -215,7 +215,7 @@ async fn insert_mysql(pool: &MySqlPool, table: &TableName, rows: &[&Row<'_>]) ->
         let event = &row.claimed.event;
         values.push_bind(event.event_id.to_string()).push_bind(&event.target).push_bind(&event.topic);
         values.push_bind(row.key).push_bind(row.payload.as_ref()).push_bind(row.content_type.as_deref());
-        values.push_bind(&row.headers).push_bind(event.position).push_bind(row.claimed.token.epoch);
+        values.push_bind(&row.headers).push_bind(row.position).push_bind(row.epoch);
         // It has no time zone: it is UTC.
         values.push_bind(row.created_at.trim_end_matches('Z').replace('T', " "));
     });
@@ -230,7 +230,7 @@ async fn insert_sqlite(pool: &SqlitePool, table: &TableName, rows: &[&Row<'_>]) 
         let event = &row.claimed.event;
         values.push_bind(event.event_id.to_string()).push_bind(&event.target).push_bind(&event.topic);
         values.push_bind(row.key).push_bind(row.payload.as_ref()).push_bind(row.content_type.as_deref());
-        values.push_bind(&row.headers).push_bind(event.position).push_bind(row.claimed.token.epoch);
+        values.push_bind(&row.headers).push_bind(row.position).push_bind(row.epoch);
         values.push_bind(&row.created_at);
     });
     query.push(after).build().execute(pool).await.map(drop)

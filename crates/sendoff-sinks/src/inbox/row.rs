@@ -18,6 +18,9 @@ pub(super) struct Row<'e> {
     pub(super) headers: String,
     /// As RFC 3339 has it.
     pub(super) created_at: String,
+    /// 0: it says nothing.
+    pub(super) position: i64,
+    pub(super) epoch: i64,
 }
 
 impl<'e> Row<'e> {
@@ -33,6 +36,8 @@ impl<'e> Row<'e> {
             content_type: wrapped.content_type,
             headers: serde_json::to_string(&headers).map_err(|error| error.to_string())?,
             created_at: written_at(&claimed.event)?,
+            position: claimed.event.standing.position(&claimed.event).unwrap_or(0),
+            epoch: claimed.event.standing.epoch(claimed.token.epoch).unwrap_or(0),
         })
     }
 }

@@ -85,6 +85,9 @@ fn bind(
         Bind::Json(value) => query.bind::<Text, _>(value.to_string()),
         Bind::Moment(value) => query.bind::<Datetime, _>(value),
         Bind::PlainMoment(value) => query.bind::<Datetime, _>(value),
+        Bind::Ints(_) | Bind::Texts(_) | Bind::Uuids(_) => {
+            unreachable!("only PostgreSQL's claims have arrays")
+        }
     }
 }
 

@@ -61,6 +61,9 @@ fn value(bind: Bind) -> Value {
         Bind::Json(value) => value.into(),
         Bind::Moment(value) => value.into(),
         Bind::PlainMoment(value) => value.into(),
+        Bind::Ints(_) | Bind::Texts(_) | Bind::Uuids(_) => {
+            unreachable!("only PostgreSQL's claims have arrays")
+        }
     }
 }
 

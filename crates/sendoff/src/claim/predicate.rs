@@ -47,6 +47,16 @@ pub enum Predicate {
         /// The column.
         column: String,
     },
+    /// A row before which none comes of those that have the same value in a column and for which a condition holds: the head of its group. A row
+    /// without a value there is alone.
+    First {
+        /// The column whose value they have in common.
+        group: String,
+        /// Which comes before which: smallest first, by these columns, the next where one ties. They tell all rows of a group apart.
+        order: Vec<String>,
+        /// Those that count.
+        among: Box<Predicate>,
+    },
     /// All of them; true if there are none.
     And(Vec<Predicate>),
     /// Any of them; false if there are none.
@@ -118,6 +128,16 @@ impl Column {
 }
 
 impl Predicate {
+    /// See [`Predicate::First`].
+    pub fn first_of<'o>(
+        group: impl Into<String>,
+        order: impl IntoIterator<Item = &'o str>,
+        among: Predicate,
+    ) -> Self {
+        let order = order.into_iter().map(str::to_owned).collect();
+        Self::First { group: group.into(), order, among: Box::new(among) }
+    }
+
     /// Every row.
     pub fn always() -> Self {
         Self::And(Vec::new())
@@ -166,6 +186,11 @@ impl Predicate {
                 values.iter().try_for_each(|value| see(column, Some(value)))
             }
             Self::IsNull { column } => see(column, None),
+            Self::First { group, order, among } => {
+                see(group, None)?;
+                order.iter().try_for_each(|column| see(column, None))?;
+                among.walk(see)
+            }
             Self::And(parts) | Self::Or(parts) => parts.iter().try_for_each(|part| part.walk(see)),
             Self::Not(part) => part.walk(see),
         }
@@ -177,6 +202,7 @@ impl Predicate {
             Self::Compare { .. } | Self::In { .. } | Self::IsNull { .. } => 1,
             Self::And(parts) | Self::Or(parts) => 1 + parts.iter().map(Self::depth).max().unwrap_or(0),
             Self::Not(part) => 1 + part.depth(),
+            Self::First { among, .. } => 1 + among.depth(),
         }
     }
 }

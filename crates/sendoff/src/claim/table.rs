@@ -43,6 +43,7 @@ pub struct Table {
     pub(crate) returning: Option<Vec<Ident>>,
     pub(crate) epochs: BTreeMap<Ident, EpochUnit>,
     pub(crate) claim_index: Option<Ident>,
+    pub(crate) json_as_text: bool,
 }
 
 impl Table {
@@ -65,7 +66,14 @@ impl Table {
         if key.is_empty() {
             return Err(refuse(&name.to_string(), "no key column was given".to_owned()));
         }
-        Ok(Self { name, key, returning: None, epochs: BTreeMap::new(), claim_index: None })
+        Ok(Self {
+            name,
+            key,
+            returning: None,
+            epochs: BTreeMap::new(),
+            claim_index: None,
+            json_as_text: false,
+        })
     }
 
     /// Returns only these columns. Without it a claim returns every column that the table has when
@@ -101,6 +109,13 @@ impl Table {
         let index = Ident::new(index).map_err(|error| refuse(&self.name.to_string(), error.to_string()))?;
         self.claim_index = Some(index);
         Ok(self)
+    }
+
+    /// Returns JSON as text, as the database writes it: what is passed on is not to be parsed and written again, which changes its numbers.
+    #[must_use]
+    pub fn json_as_text(mut self) -> Self {
+        self.json_as_text = true;
+        self
     }
 
     /// The table's name.

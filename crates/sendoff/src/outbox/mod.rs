@@ -6,12 +6,14 @@
 //!
 //! - [`Store`] is the contract of a place where an outbox is kept; [`stores`](crate::stores) has four.
 //! - [`Worker`] is one claiming loop's engine: it shares lanes with the others, claims and settles.
+//! - [`Source`] and [`Engine`] are what a relay sees of it.
 //! - [`Inspect`] is for operators: counts, lists, why an event has not been delivered, redrive, purge.
 
 mod inspect;
 mod lane_set;
 pub(crate) mod leases;
 mod scope;
+mod source;
 mod store;
 mod worker;
 
@@ -22,6 +24,7 @@ pub use inspect::{
 pub use lane_set::{LaneSet, LaneSetError};
 pub use leases::LANES;
 pub use scope::{Peer, Scope};
+pub use source::{Engine, Source};
 pub(crate) use store::rests_on_marker;
 pub use store::{
     Cause, Census, Change, Due, ERROR_CHARS_MAX, Failure, Fetch, Fetched, Flush, Hold, HorizonProbe, Lane,

@@ -279,7 +279,7 @@ impl Cause {
 }
 
 /// What went wrong, in a word and in words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Failure {
     /// What kind of thing.
     pub cause: Cause,

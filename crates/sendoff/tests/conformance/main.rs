@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod adopted;
 mod claimer;
 mod examples;
 mod galera;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         trial(format!("two_methods::{}", case.name), None, run)
     }));
     for more in [
+        adopted::trials(),
         sqlite::trials(),
         postgres::trials(),
         pgbouncer::trials(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sendoff::outbox::{Claimed, Outcome, Receipt, Store, Worker, WorkerConfig};
+use sendoff::outbox::{Claimed, Engine, Outcome, Receipt, Source, Store, WorkerConfig};
 use sendoff::stores::Names;
 use sendoff::stores::mysql::{MysqlDatabase, MysqlOutbox};
 use sendoff::stores::postgres::{PostgresDatabase, PostgresOutbox};
@@ -35,6 +35,8 @@ pub(crate) struct Orders {
     pub outcome: Fate,
     /// Publishes one batch, says so, and settles when it is told to.
     pub waits_to_settle: bool,
+    /// `names` is a host's own table, of this kind.
+    pub adopted: Option<String>,
 }
 
 /// What becomes of what is handed out.
@@ -70,6 +72,7 @@ impl Orders {
             crash_pause_millis: 50,
             outcome: Fate::Published,
             waits_to_settle: false,
+            adopted: None,
         }
     }
 }
@@ -114,6 +117,13 @@ fn say(line: &str) {
     out.flush().unwrap();
 }
 
+async fn source(orders: &Orders) -> Arc<dyn Source> {
+    match &orders.adopted {
+        Some(kind) => Arc::new(crate::adopted::host::open(kind, &orders.url, &orders.names).await),
+        None => Arc::new(store(orders).await),
+    }
+}
+
 async fn store(orders: &Orders) -> Arc<dyn Store> {
     match orders.url.split(':').next().unwrap() {
         "sqlite" => {
@@ -151,10 +161,10 @@ async fn work(orders: &Orders) -> Report {
         crash_pause: Duration::from_millis(orders.crash_pause_millis),
         ..WorkerConfig::default()
     };
-    let worker = Worker::start(store(orders).await, config).await.unwrap();
+    let worker = source(orders).await.start(config).await.unwrap();
     let mut log = std::fs::OpenOptions::new().append(true).create(true).open(&orders.log).unwrap();
     if orders.waits_to_settle {
-        return settle_late(&worker, orders, &mut log).await;
+        return settle_late(&*worker, orders, &mut log).await;
     }
     let stop = stop_flag();
     say("ready");
@@ -203,7 +213,7 @@ fn publish(claimed: &[Claimed], orders: &Orders, log: &mut File) -> Vec<(Receipt
     outcomes
 }
 
-async fn settle_late(worker: &Worker, orders: &Orders, log: &mut File) -> Report {
+async fn settle_late(worker: &dyn Engine, orders: &Orders, log: &mut File) -> Report {
     let mut claimed = Vec::new();
     while claimed.is_empty() {
         claimed = worker.claim(orders.batch).await.unwrap();

@@ -79,7 +79,7 @@ impl WorkerConfig {
     ///
     /// # Errors
     /// `Rejected`, naming the part.
-    pub(super) fn check(&self) -> Result<(), StoreError> {
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
         let refuse = |detail: &str| Err(StoreError::rejected("start worker", &self.name, detail.to_owned()));
         if self.lease < LEASE_MIN {
             return refuse("the lease is shorter than 100 ms");
@@ -101,12 +101,12 @@ impl WorkerConfig {
     }
 
     /// How often the worker looks whether others came or went.
-    pub(super) fn tick(&self) -> Duration {
+    pub(crate) fn tick(&self) -> Duration {
         (self.lease / 6).min(Duration::from_millis(500))
     }
 
     /// So long before its lease ends a worker stops handing out.
-    pub(super) fn margin(&self) -> Duration {
+    pub(crate) fn margin(&self) -> Duration {
         self.lease / 10
     }
 }

@@ -1,6 +1,7 @@
 //! Tables in memory: the reference that the other stores are compared with, and enough for tests and
 //! single processes.
 
+mod adopted;
 mod model;
 mod outbox;
 

@@ -98,6 +98,15 @@ impl Rows {
         self.key_of(&self.rows[index])
     }
 
+    pub(super) fn has_column(&self, name: &str) -> bool {
+        self.index_of(name).is_ok()
+    }
+
+    /// A row as a claim returns it.
+    pub(super) fn at(&self, index: usize) -> Record {
+        self.rows[index].project(&self.returned.0, &self.returned.1)
+    }
+
     pub(super) fn position(&self, key: &Key) -> Option<usize> {
         self.by_key.get(&key.to_bytes()).copied()
     }
@@ -207,6 +216,22 @@ impl Rows {
                 Condition::Or(values.iter().map(equal).collect())
             }
             Predicate::IsNull { column } => Condition::IsNull(self.index_of(column)?),
+            Predicate::First { group, order, among } => {
+                let (group, among) = (self.index_of(group)?, self.compile(among, now)?);
+                let order = order.iter().map(|name| self.index_of(name)).collect::<Result<Vec<_>, _>>()?;
+                let counted = self.rows.iter().filter(|row| among.holds(row) == Some(true));
+                let place = |row: &Record| order.iter().map(|&column| row.at(column).clone()).collect();
+                let mut firsts: HashMap<Vec<u8>, Vec<Value>> = HashMap::new();
+                for row in counted.filter(|row| *row.at(group) != Value::Null) {
+                    let (of, place): (_, Vec<Value>) =
+                        (Key(vec![row.at(group).clone()]).to_bytes(), place(row));
+                    let first = firsts.entry(of).or_insert_with(|| place.clone());
+                    if is_before(&place, first) {
+                        *first = place;
+                    }
+                }
+                Condition::First { group, order, firsts }
+            }
             Predicate::And(parts) => Condition::And(all(parts)?),
             Predicate::Or(parts) => Condition::Or(all(parts)?),
             Predicate::Not(part) => Condition::Not(Box::new(self.compile(part, now)?)),
@@ -219,6 +244,12 @@ impl Rows {
 enum Condition {
     Compare(usize, Op, Value),
     IsNull(usize),
+    /// Where the first of each group stands.
+    First {
+        group: usize,
+        order: Vec<usize>,
+        firsts: HashMap<Vec<u8>, Vec<Value>>,
+    },
     And(Vec<Condition>),
     Or(Vec<Condition>),
     Not(Box<Condition>),
@@ -240,6 +271,11 @@ impl Condition {
                 })
             }
             Self::IsNull(column) => Some(*row.at(*column) == Value::Null),
+            Self::First { group, order, firsts } => {
+                let of = Key(vec![row.at(*group).clone()]).to_bytes();
+                let place: Vec<Value> = order.iter().map(|&column| row.at(column).clone()).collect();
+                Some(firsts.get(&of).is_none_or(|first| !is_before(first, &place)))
+            }
             // All hold if none fails; a false decides, and an unknown leaves it open.
             Self::And(parts) => {
                 any(parts.iter().map(|part| part.holds(row).map(|truth| !truth))).map(|truth| !truth)
@@ -248,6 +284,18 @@ impl Condition {
             Self::Not(part) => part.holds(row).map(|truth| !truth),
         }
     }
+}
+
+/// Column by column; NULL is before nothing and after nothing.
+fn is_before(a: &[Value], b: &[Value]) -> bool {
+    for (a, b) in a.iter().zip(b) {
+        match compare(a, b) {
+            Some(Ordering::Equal) => {}
+            Some(ordering) => return ordering.is_lt(),
+            None => return false,
+        }
+    }
+    false
 }
 
 fn any(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {

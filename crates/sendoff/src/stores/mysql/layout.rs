@@ -65,7 +65,7 @@ pub(super) async fn read(
             columns: index.parts.iter().map(|part| part.column.clone()).collect(),
         })
         .collect();
-    let layout = Layout::check(table, columns, &unique, Dialect::Mysql.folds_case())?;
+    let layout = Layout::check(table, columns, &unique, Dialect::Mysql)?;
     Ok((layout, indexes))
 }
 

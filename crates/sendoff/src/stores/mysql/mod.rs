@@ -1,5 +1,6 @@
 //! MariaDB and MySQL: lock, mark and read in one READ COMMITTED transaction.
 
+mod adopted;
 mod errors;
 mod index;
 mod layout;
@@ -383,6 +384,9 @@ fn arguments(statement: &Statement) -> Result<MySqlArguments, sqlx::Error> {
             Bind::Json(value) => arguments.add(value.clone()),
             Bind::Moment(value) => arguments.add(*value),
             Bind::PlainMoment(value) => arguments.add(*value),
+            Bind::Ints(_) | Bind::Texts(_) | Bind::Uuids(_) => {
+                unreachable!("only PostgreSQL's claims have arrays")
+            }
         }
         .map_err(sqlx::Error::Encode)?;
     }

@@ -33,7 +33,7 @@ pub(super) async fn read(database: &PostgresDatabase, table: Table) -> Result<La
             columns: row.try_get("columns").map_err(convert)?,
         });
     }
-    Layout::check(table, columns, &unique, Dialect::Postgres.folds_case())
+    Layout::check(table, columns, &unique, Dialect::Postgres)
 }
 
 /// `base` is the type under a domain, `declared` what a text is cast to where there is no kind for it.

@@ -1,5 +1,6 @@
 //! PostgreSQL: one statement a claim.
 
+mod adopted;
 mod errors;
 mod layout;
 mod outbox;
@@ -273,6 +274,9 @@ fn arguments(statement: &Statement) -> Result<PgArguments, sqlx::Error> {
             Bind::Json(value) => arguments.add(value.clone()),
             Bind::Moment(value) => arguments.add(*value),
             Bind::PlainMoment(value) => arguments.add(*value),
+            Bind::Ints(values) => arguments.add(values.as_slice()),
+            Bind::Texts(values) => arguments.add(values.as_slice()),
+            Bind::Uuids(values) => arguments.add(values.as_slice()),
         }
         .map_err(sqlx::Error::Encode)?;
     }

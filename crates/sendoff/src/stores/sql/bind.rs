@@ -19,6 +19,10 @@ pub(crate) enum Bind {
     Json(serde_json::Value),
     Moment(OffsetDateTime),
     PlainMoment(PrimitiveDateTime),
+    /// Arrays: PostgreSQL has them.
+    Ints(Vec<i64>),
+    Texts(Vec<String>),
+    Uuids(Vec<Uuid>),
 }
 
 /// What stands in the SQL for a value.
@@ -109,6 +113,36 @@ pub(crate) fn term(
             value.kind()
         )),
     }
+}
+
+/// The values of a list as one array, where the database has arrays and they are of one simple kind.
+pub(crate) fn list(
+    dialect: Dialect,
+    column: &ColumnInfo,
+    epoch: EpochUnit,
+    values: &[Value],
+) -> Option<Bind> {
+    if dialect != Dialect::Postgres {
+        return None;
+    }
+    let binds = values.iter().map(|value| match term(dialect, column, epoch, value) {
+        Ok(Term::Bound(bind)) => Some(bind),
+        _ => None,
+    });
+    let binds: Vec<Bind> = binds.collect::<Option<_>>()?;
+    macro_rules! all {
+        ($kind:ident, $array:ident) => {
+            binds
+                .iter()
+                .map(|bind| match bind {
+                    Bind::$kind(value) => Some(value.clone()),
+                    _ => None,
+                })
+                .collect::<Option<Vec<_>>>()
+                .map(Bind::$array)
+        };
+    }
+    all!(Int, Ints).or_else(|| all!(Text, Texts)).or_else(|| all!(Uuid, Uuids))
 }
 
 fn any(value: &Value, epoch: EpochUnit) -> Result<Term, String> {

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::claim::{ClaimSpec, EpochUnit, Ident, Table, TableName};
+use super::bind::term;
+use super::dialect::Dialect;
+use crate::adopted::Fit;
+use crate::claim::{ClaimSpec, EpochUnit, Ident, Table, TableName, Value};
 use crate::error::StoreError;
 
 /// What a column can hold, as far as binding a value depends on it. Not every database has all of them.
@@ -82,8 +85,9 @@ impl Layout {
         table: Table,
         columns: Vec<ColumnInfo>,
         unique: &[UniqueKey],
-        folds_case: bool,
+        dialect: Dialect,
     ) -> Result<Self, StoreError> {
+        let folds_case = dialect.folds_case();
         let subject = table.name().to_string();
         if columns.is_empty() {
             return Err(StoreError::schema(
@@ -122,8 +126,11 @@ impl Layout {
                 "open table",
                 subject,
                 format!(
-                    "`{}` is not unique in this table; name its primary key, or create a unique index on it",
-                    key.join("`, `")
+                    "`{}` is not unique in this table; name its primary key, or run: CREATE UNIQUE INDEX {} ON {} ({})",
+                    key.join("`, `"),
+                    dialect.quote(&layout.unique_name()),
+                    dialect.quote_table(layout.name()),
+                    layout.table.key.iter().map(|name| dialect.quote(name)).collect::<Vec<_>>().join(", ")
                 ),
             ));
         };
@@ -150,6 +157,12 @@ impl Layout {
         asked.iter().chain(all)
     }
 
+    /// Whether a column is JSON that is returned as the database writes it.
+    pub(crate) fn is_json_as_text(&self, column: &Ident) -> bool {
+        let is_json = || self.column(column.as_str()).is_ok_and(|column| column.kind == ColumnKind::Json);
+        self.table.json_as_text && is_json()
+    }
+
     /// The index that makes the key unique.
     #[cfg_attr(not(feature = "mysql"), allow(dead_code))]
     pub(crate) fn key_index(&self) -> &str {
@@ -163,14 +176,24 @@ impl Layout {
 
     fn index_of(&self, name: &str, op: &'static str) -> Result<usize, StoreError> {
         let folded = if self.folds_case { name.to_ascii_lowercase() } else { name.to_owned() };
-        self.by_name.get(&folded).copied().ok_or_else(|| {
-            let hint = nearest(name, self.columns.iter().map(|column| column.name.as_str()));
-            let detail = match hint {
-                Some(near) => format!("no column `{name}`; did you mean `{near}`?"),
-                None => format!("no column `{name}`"),
-            };
-            StoreError::rejected(op, self.name().to_string(), detail)
-        })
+        self.by_name
+            .get(&folded)
+            .copied()
+            .ok_or_else(|| StoreError::rejected(op, self.name().to_string(), self.missing(name)))
+    }
+
+    /// What a unique index on the key would be called.
+    fn unique_name(&self) -> Ident {
+        let name = format!("{}_unique", self.name().name().as_str());
+        Ident::new(&name).unwrap_or_else(|_| self.name().name().clone())
+    }
+
+    /// There is no such column.
+    fn missing(&self, name: &str) -> String {
+        match nearest(name, self.columns.iter().map(|column| column.name.as_str())) {
+            Some(near) => format!("no column `{name}`; did you mean `{near}`?"),
+            None => format!("no column `{name}`"),
+        }
     }
 
     /// Refuses what could not be a claim on this table.
@@ -189,6 +212,19 @@ impl Layout {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a column can hold, and be compared with, a value. NULL fits wherever there is a column.
+pub(crate) fn fit(dialect: Dialect, layout: &Layout, column: &str, value: &Value) -> Fit {
+    let info = match layout.column(column) {
+        Ok(info) => info,
+        Err(_) => return Fit::Missing(layout.missing(column)),
+    };
+    let epoch = layout.table.epochs.get(&info.name).copied().unwrap_or_default();
+    match term(dialect, info, epoch, value) {
+        Ok(_) => Fit::Fits,
+        Err(detail) => Fit::Wrong(detail),
     }
 }
 
@@ -235,7 +271,7 @@ mod tests {
         ];
         let unique =
             [UniqueKey { index: "pk".into(), columns: unique.iter().map(|&name| name.to_owned()).collect() }];
-        Layout::check(Table::new("jobs", key.iter().copied())?, columns, &unique, true)
+        Layout::check(Table::new("jobs", key.iter().copied())?, columns, &unique, Dialect::Sqlite)
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) use dialect::Dialect;
 #[cfg(feature = "postgres")]
 pub(crate) use errors::database_error;
 pub(crate) use errors::from_driver;
-pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey};
+pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey, fit};
 #[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "diesel-async"))]
 pub(crate) use outbox::EventColumns;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
@@ -44,6 +44,10 @@ pub(crate) use render::Statement;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use rows::in_picked_order;
 pub(crate) use rows::{key, record};
+
+/// The rows that a claim would take, as they are.
+#[cfg_attr(not(any(feature = "postgres", feature = "sqlite", feature = "mysql")), allow(dead_code))]
+pub(crate) const READ: &str = include_str!("../../adopted/read.sql");
 
 /// Keys per statement: far below every database's limit of bound values, and of MariaDB's thousand, from which
 /// on an IN list is turned into a join.

@@ -1,6 +1,6 @@
 //! From a claim to SQL: the holes of a statement file are filled from a [`ClaimSpec`].
 
-use super::bind::{Bind, Term, term};
+use super::bind::{Bind, Term, list, term};
 use super::dialect::Dialect;
 use super::layout::{ColumnInfo, ColumnKind, Layout};
 use crate::claim::{Change, ClaimSpec, Direction, Ident, Key, Nulls, Op, Order, Predicate, Value};
@@ -23,6 +23,8 @@ pub(crate) struct Renderer<'a> {
     keys: &'a [Key],
     scan_index: Option<&'a str>,
     trusts_locks: bool,
+    /// What a predicate calls the row it is about.
+    alias: &'static str,
     sql: String,
     binds: Vec<Bind>,
 }
@@ -36,6 +38,7 @@ impl<'a> Renderer<'a> {
             keys: &[],
             scan_index: None,
             trusts_locks: true,
+            alias: "t.",
             sql: String::new(),
             binds: Vec::new(),
         }
@@ -156,7 +159,7 @@ impl<'a> Renderer<'a> {
         match predicate {
             Predicate::Compare { column, op, value } => {
                 let column = self.layout.column(column)?;
-                self.name("t.", &column.name);
+                self.name(self.alias, &column.name);
                 self.sql.push_str(match op {
                     Op::Eq => " = ",
                     Op::Ne => " <> ",
@@ -173,7 +176,15 @@ impl<'a> Renderer<'a> {
                     self.sql.push_str(self.dialect.never());
                     return Ok(());
                 }
-                self.name("t.", &column.name);
+                self.name(self.alias, &column.name);
+                let epoch = self.layout.table().epochs.get(&column.name).copied().unwrap_or_default();
+                if let Some(list) = list(self.dialect, column, epoch, values) {
+                    // One statement however many there are: it stays prepared.
+                    self.sql.push_str(" = ANY (");
+                    self.bind(list);
+                    self.sql.push(')');
+                    return Ok(());
+                }
                 self.sql.push_str(" IN (");
                 for (index, value) in values.iter().enumerate() {
                     self.comma(index);
@@ -184,10 +195,11 @@ impl<'a> Renderer<'a> {
             }
             Predicate::IsNull { column } => {
                 let column = self.layout.column(column)?;
-                self.name("t.", &column.name);
+                self.name(self.alias, &column.name);
                 self.sql.push_str(" IS NULL");
                 Ok(())
             }
+            Predicate::First { group, order, among } => self.first(group, order, among),
             Predicate::And(parts) => self.joined(parts, " AND ", self.dialect.always()),
             Predicate::Or(parts) => self.joined(parts, " OR ", self.dialect.never()),
             Predicate::Not(part) => {
@@ -197,6 +209,37 @@ impl<'a> Renderer<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// No earlier one of its group is there. The rows that are looked at are called `u`.
+    fn first(&mut self, group: &str, order: &[String], among: &Predicate) -> Result<(), StoreError> {
+        let layout = self.layout;
+        let same = |renderer: &mut Self, column: &str, how: &str| -> Result<(), StoreError> {
+            let column = layout.column(column)?;
+            renderer.name("u.", &column.name);
+            renderer.sql.push_str(how);
+            renderer.name("t.", &column.name);
+            Ok(())
+        };
+        let table = self.dialect.quote_table(layout.name());
+        self.sql.push_str(&format!("NOT EXISTS (SELECT 1 FROM {table} AS u WHERE "));
+        same(self, group, " = ")?;
+        self.sql.push_str(" AND (");
+        for (index, column) in order.iter().enumerate() {
+            self.sql.push_str(if index == 0 { "(" } else { " OR (" });
+            for earlier in &order[..index] {
+                same(self, earlier, " = ")?;
+                self.sql.push_str(" AND ");
+            }
+            same(self, column, " < ")?;
+            self.sql.push(')');
+        }
+        self.sql.push_str(") AND (");
+        self.alias = "u.";
+        let written = self.predicate(among);
+        self.alias = "t.";
+        self.sql.push_str("))");
+        written
     }
 
     fn joined(&mut self, parts: &[Predicate], word: &str, empty: &str) -> Result<(), StoreError> {
@@ -363,7 +406,21 @@ impl<'a> Renderer<'a> {
         let layout = self.layout;
         for (index, column) in layout.returned().enumerate() {
             self.comma(index);
-            self.name(prefix, column);
+            match (layout.is_json_as_text(column), self.dialect) {
+                (true, Dialect::Postgres) => {
+                    self.name(prefix, column);
+                    self.sql.push_str("::text");
+                    self.name(" AS ", column);
+                }
+                (true, Dialect::Mysql) => {
+                    self.sql.push_str("CAST(");
+                    self.name(prefix, column);
+                    self.sql.push_str(" AS CHAR)");
+                    self.name(" AS ", column);
+                }
+                // It keeps JSON as text, or as what was written.
+                _ => self.name(prefix, column),
+            }
         }
     }
 

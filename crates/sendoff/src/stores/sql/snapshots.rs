@@ -25,7 +25,7 @@ fn layout(dialect: Dialect) -> Layout {
     let unique =
         [UniqueKey { index: "PRIMARY".to_owned(), columns: vec!["tenant".to_owned(), "id".to_owned()] }];
     let table = Table::new("shop.jobs", ["tenant", "id"]).unwrap();
-    Layout::check(table, columns, &unique, dialect.folds_case()).unwrap()
+    Layout::check(table, columns, &unique, dialect).unwrap()
 }
 
 fn spec() -> ClaimSpec {

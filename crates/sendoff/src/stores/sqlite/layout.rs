@@ -75,7 +75,7 @@ pub(super) async fn read(connection: &mut SqliteConnection, table: Table) -> Res
             None => unique.push(UniqueKey { index, columns: vec![column] }),
         }
     }
-    let layout = Layout::check(table, columns, &unique, Dialect::Sqlite.folds_case())?;
+    let layout = Layout::check(table, columns, &unique, Dialect::Sqlite)?;
     refuse_null_keys(connection, &layout).await?;
     Ok(layout)
 }

@@ -1,5 +1,6 @@
 //! SQLite: one write transaction a claim, taken at once.
 
+mod adopted;
 mod errors;
 mod layout;
 mod outbox;
@@ -293,6 +294,9 @@ fn arguments(statement: &Statement) -> Result<SqliteArguments, sqlx::Error> {
             Bind::Json(value) => arguments.add(value.to_string()),
             Bind::Moment(value) => arguments.add(value),
             Bind::PlainMoment(value) => arguments.add(value),
+            Bind::Ints(_) | Bind::Texts(_) | Bind::Uuids(_) => {
+                unreachable!("only PostgreSQL's claims have arrays")
+            }
         }
         .map_err(sqlx::Error::Encode)?;
     }

@@ -22,6 +22,7 @@ pub fn claimed(position: i64, key: Option<&str>, payload: impl Into<Vec<u8>>) ->
     let event = Event {
         event_id: EventId::generate(),
         position,
+        standing: crate::event::Standing::Lane,
         target: "suite".to_owned(),
         lane: 3,
         topic: "suite.happened".to_owned(),

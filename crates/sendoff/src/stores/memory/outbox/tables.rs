@@ -83,6 +83,7 @@ impl Tables {
         let event = Event {
             event_id: new.event_id.unwrap_or_else(EventId::generate),
             position: self.sequence,
+            standing: crate::event::Standing::Lane,
             target: new.target.clone(),
             lane: lane_of(new.key.as_deref(), self.sequence),
             topic: new.topic.clone(),

@@ -194,6 +194,7 @@ fn read(row: &PgRow, target: &str) -> Result<(Fetched, Option<u64>), sqlx::Error
     let event = Event {
         event_id: EventId(row.try_get_unchecked(9)?),
         position: row.try_get_unchecked(1)?,
+        standing: crate::event::Standing::Lane,
         target: target.to_owned(),
         lane: Lane::try_from(lane).unwrap_or_default(),
         topic: row.try_get_unchecked(3)?,

@@ -114,6 +114,7 @@ impl RowReader {
         let event = Event {
             event_id: EventId(self.uuid("event_id")?),
             position,
+            standing: crate::event::Standing::Lane,
             target: target.to_owned(),
             lane,
             topic,

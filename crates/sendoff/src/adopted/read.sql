@@ -1,0 +1,6 @@
+-- The rows that a claim would take, as they are. Locks nothing.
+SELECT {columns}
+FROM {table} AS t
+WHERE {eligible}
+{order_by}
+LIMIT {limit}

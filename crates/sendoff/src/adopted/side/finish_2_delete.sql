@@ -1,0 +1,1 @@
+DELETE FROM {host} WHERE {id} {in_ids}

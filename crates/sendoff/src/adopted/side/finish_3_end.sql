@@ -1,0 +1,1 @@
+DELETE FROM {side} WHERE id {in_ids}
