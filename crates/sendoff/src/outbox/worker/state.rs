@@ -354,16 +354,13 @@ impl State {
 
     /// The lanes that these settlements bring past what their last owner was lost with.
     fn calmed_by(&self, settlements: &[Settlement]) -> Vec<Lane> {
-        let suspected = self.lanes.iter().filter_map(|(lane, state)| match &state.suspects {
-            Suspects::Left(left) => Some((*lane, left)),
-            Suspects::None | Suspects::Unknown => None,
-        });
-        let is_calmed = |(lane, left): &(Lane, &HashMap<i64, Option<String>>)| {
-            let of_lane = settlements.iter().filter(|settlement| settlement.lane == *lane);
+        let is_calmed = |(lane, state): &(&Lane, &LaneState)| {
+            let Suspects::Left(left) = &state.suspects else { return false };
+            let of_lane = settlements.iter().filter(|settlement| settlement.lane == **lane);
             let settled: HashSet<i64> = of_lane.map(|settlement| settlement.position).collect();
             !settled.is_empty() && left.keys().all(|left| settled.contains(left))
         };
-        suspected.filter(is_calmed).map(|(lane, _)| lane).collect()
+        self.lanes.iter().filter(is_calmed).map(|(lane, _)| *lane).collect()
     }
 
     /// Takes note of what was written.
