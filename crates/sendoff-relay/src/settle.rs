@@ -17,7 +17,7 @@ const FLUSH_MAX: usize = 1_000;
 /// So many are worth a flush of their own: fewer cost the store almost as much.
 const FLUSH_WORTH: usize = 250;
 
-/// So long fewer wait for others. Nothing waits for them: their keys are free already.
+/// So long fewer wait for others. Where lanes are leased nothing waits for a delivered one: its key is free already.
 const LINGER: Duration = Duration::from_millis(2);
 
 /// Settles until nothing more is published.
