@@ -36,6 +36,8 @@ pub fn claim_suite<H: ClaimHarness>() -> Vec<Case<H>> {
         predicates::each_comparison_takes_its_rows,
         predicates::unknown_is_not_true,
         predicates::conditions_nest,
+        predicates::the_head_of_a_group_goes_first,
+        predicates::heads_are_raced_for,
         names::names_that_need_quoting_are_quoted,
         names::unknown_columns_are_refused_by_name,
         names::values_of_the_wrong_kind_are_refused,

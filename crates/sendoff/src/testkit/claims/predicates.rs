@@ -68,3 +68,54 @@ pub(crate) async fn conditions_nest<H: ClaimHarness>(harness: Arc<H>) {
     let deep = (0..40).fold(col("id").eq(3), |inner, _| inner.not());
     assert_eq!(taken(&*harness, deep).await, [3]);
 }
+
+/// Only the head of a group: the next one is not before the head no longer counts. A row without a group stands for itself.
+pub(crate) async fn the_head_of_a_group_goes_first<H: ClaimHarness>(harness: Arc<H>) {
+    let shape = Shape::jobs("heads");
+    let table = harness.create(&shape).await;
+    let groups = [Some(1), Some(1), Some(2), Some(1), Some(2), None, None];
+    let rows: Vec<Vec<Value>> = groups.iter().zip(1..).map(|(group, id)| Shape::job(id, *group)).collect();
+    harness.insert(&shape, &rows).await;
+    let claim = |eligible: Predicate, status: &str| {
+        let spec = ClaimSpec::on_table(shape.table.clone()).eligible(eligible).set("status", status);
+        let spec = spec.order_by("id").build().unwrap();
+        let (table, shape) = (&table, &shape);
+        async move { ints(shape, &table.claim(&spec).await.unwrap(), "id") }
+    };
+    let open = || col("status").ne("done");
+    let heads = || Predicate::first_of("rank", ["id"], open()).and(col("status").eq("ready"));
+    assert_eq!(claim(heads(), "running").await, [1, 3, 6, 7]);
+    assert_eq!(claim(heads(), "running").await, [0_i64; 0], "every head is running");
+    assert_eq!(claim(col("id").eq(1), "done").await, [1]);
+    assert_eq!(claim(heads(), "running").await, [2], "the other group's head is still running");
+    assert_eq!(claim(col("id").is_in([2, 3]), "done").await, [2, 3]);
+    assert_eq!(claim(heads(), "running").await, [4, 5]);
+}
+
+/// Of the same heads claimed from several sides each is won once, and nothing behind them.
+pub(crate) async fn heads_are_raced_for<H: ClaimHarness>(harness: Arc<H>) {
+    let shape = Shape::jobs("raced_heads");
+    let table = Arc::new(harness.create(&shape).await);
+    let rows: Vec<Vec<Value>> = (1..=40).map(|id| Shape::job(id, Some(id % 10))).collect();
+    harness.insert(&shape, &rows).await;
+    let open = col("status").ne("done");
+    let heads = Predicate::first_of("rank", ["id"], open).and(col("status").eq("ready"));
+    let spec = ClaimSpec::on_table(shape.table.clone()).eligible(heads).set("status", "running");
+    let spec = spec.order_by("id").limit(4).build().unwrap();
+    let claims = (0..4).map(|_| {
+        let (table, spec) = (Arc::clone(&table), spec.clone());
+        tokio::spawn(async move {
+            let mut won = Vec::new();
+            for _ in 0..10 {
+                won.extend(table.claim(&spec).await.unwrap());
+            }
+            won
+        })
+    });
+    let mut won = Vec::new();
+    for claim in claims.collect::<Vec<_>>() {
+        won.extend(ints(&shape, &claim.await.unwrap(), "id"));
+    }
+    won.sort_unstable();
+    assert_eq!(won, (1..=10).collect::<Vec<i64>>());
+}

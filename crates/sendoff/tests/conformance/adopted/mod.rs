@@ -1,6 +1,7 @@
 //! Adopted tables: each kind of host on each database.
 
 mod cases;
+mod framework;
 pub(crate) mod host;
 mod mappings;
 mod plans;
@@ -56,6 +57,12 @@ pub(crate) fn trials() -> Vec<Trial> {
         mappings::a_missing_index_is_named_with_the_statement_that_makes_it,
         mappings::what_cannot_work_is_refused,
         plans::an_index_serves_each_claim_without_a_sort,
+    );
+    trials!(
+        trials,
+        [Kind::Framework],
+        framework::claim_batch_takes_what_is_eligible_for_its_broker,
+        framework::each_find_reads_its_rows_and_changes_none,
     );
     trials!(
         trials,
