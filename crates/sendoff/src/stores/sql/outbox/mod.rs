@@ -32,8 +32,11 @@ use async_trait::async_trait;
 
 #[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "diesel-async"))]
 pub(crate) use columns::EventColumns;
+pub(crate) use enqueue::Script;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use enqueue::host_connection;
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub(crate) use enqueue::host_read;
 pub(crate) use enqueue::statements as enqueue_statements;
 pub use enqueue::{HostConnection, Outbox};
 #[cfg(feature = "postgres")]
