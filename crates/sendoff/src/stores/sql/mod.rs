@@ -32,7 +32,9 @@ pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey, fit};
 pub(crate) use outbox::EventColumns;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use outbox::host_connection;
-pub use outbox::{HostConnection, Migration, Names, Outbox, SCHEMA_VERSION, SchemaState, SqlOutbox};
+pub use outbox::{
+    HostConnection, Migration, Names, Outbox, SCHEMA_VERSION, SchemaSet, SchemaState, SqlOutbox,
+};
 pub(crate) use outbox::{SqlDatabase, SqlTransaction, Templates, enqueue_statements, sql_transaction};
 #[cfg(feature = "postgres")]
 pub(crate) use outbox::{is_plain, object_headers, paused_name, whole_fetch};
