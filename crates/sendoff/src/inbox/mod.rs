@@ -4,7 +4,7 @@
 //! whether the event is [`First`](Once::First) or was [`Seen`](Once::Seen), and it acknowledges the event to the broker after its commit.
 //!
 //! - `Inbox` writes in the consumer's own transaction, with any of the drivers that `Outbox` takes: `once` and `once_many`; `follow` for the order of keys.
-//! - `InboxMigration` makes its tables, `SqlInbox` looks after them: [`Inspect`] has the figures, and `purge`.
+//! - `SqlInbox::migration` makes its tables, and `SqlInbox` looks after them: [`Inspect`] has the figures, and `purge`.
 //! - [`Arrival`] reads what the relay says about an event from the headers that a broker delivers; [`OrderChecker`] says how arrivals of a key stand to each other.
 //!
 //! # How long it is remembered
@@ -29,7 +29,7 @@ pub use order::{Order, OrderChecker};
 #[cfg(feature = "_sql")]
 pub use crate::stores::Inbox;
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-pub use crate::stores::{InboxMigration, SqlInbox};
+pub use crate::stores::SqlInbox;
 
 #[cfg(feature = "_sql")]
 use crate::error::StoreError;

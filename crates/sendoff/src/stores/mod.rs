@@ -20,4 +20,4 @@ pub mod sqlite;
 #[cfg(feature = "_sql")]
 pub use sql::{HostConnection, Inbox, Names, Outbox};
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-pub use sql::{InboxMigration, Migration, Plan, SCHEMA_VERSION, SchemaState, SqlInbox, SqlOutbox};
+pub use sql::{Migration, Plan, SCHEMA_VERSION, SchemaSet, SchemaState, SqlInbox, SqlOutbox};

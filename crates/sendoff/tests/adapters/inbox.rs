@@ -1,6 +1,7 @@
 //! The inbox through every library that has an adapter: what a transaction that commits has seen, and one that rolls back has not.
 
-use sendoff::inbox::{Arrival, Inbox, InboxMigration, Once, Order};
+use sendoff::inbox::{Arrival, Inbox, Once, Order, SqlInbox};
+use sendoff::stores::Names;
 use sendoff::stores::mysql::MysqlDatabase;
 use sendoff::stores::postgres::PostgresDatabase;
 use sendoff::stores::sqlite::SqliteDatabase;
@@ -18,13 +19,13 @@ async fn with_inbox(outbox: Option<TestOutbox>) -> Option<TestOutbox> {
     let (url, names) = (&outbox.url, outbox.names.clone());
     match &outbox.host {
         Host::Postgres(_) => {
-            InboxMigration::named(PostgresDatabase::connect(url).await.unwrap(), names).run().await.unwrap();
+            SqlInbox::migration_as(PostgresDatabase::connect(url).await.unwrap(), names).run().await.unwrap();
         }
         Host::Mysql(_) => {
-            InboxMigration::named(MysqlDatabase::connect(url).await.unwrap(), names).run().await.unwrap();
+            SqlInbox::migration_as(MysqlDatabase::connect(url).await.unwrap(), names).run().await.unwrap();
         }
         Host::Sqlite(..) => {
-            InboxMigration::named(SqliteDatabase::connect(url).await.unwrap(), names).run().await.unwrap();
+            SqlInbox::migration_as(SqliteDatabase::connect(url).await.unwrap(), names).run().await.unwrap();
         }
     }
     Some(outbox)
@@ -34,6 +35,14 @@ async fn with_inbox(outbox: Option<TestOutbox>) -> Option<TestOutbox> {
 async fn seen(outbox: &TestOutbox) -> i64 {
     let table = outbox.table.strip_suffix("event").unwrap();
     outbox.number(format!("SELECT COUNT(*) FROM {table}inbox_seen")).await
+}
+
+/// There is no inbox under this name.
+fn nowhere(host: &Host) -> Names {
+    match host {
+        Host::Postgres(_) => Names::schema("no such schema").unwrap(),
+        Host::Mysql(_) | Host::Sqlite(..) => Names::prefix("no_such_").unwrap(),
+    }
 }
 
 fn ids() -> Vec<EventId> {
@@ -73,10 +82,7 @@ macro_rules! story {
         assert_eq!(answers[0], Once::Seen);
         assert_eq!(inbox.follow($on, "billing", &arrival(ids[0])).await.unwrap(), Order::InOrder);
         assert_eq!(inbox.follow($on, "billing", &arrival(ids[0])).await.unwrap(), Order::Duplicate);
-        assert_eq!(
-            inbox.follow($on, "billing", &arrival(ids[1])).await.unwrap(),
-            Order::Behind { last: 42 }
-        );
+        assert_eq!(inbox.follow($on, "billing", &arrival(ids[1])).await.unwrap(), Order::Behind { last: 42 });
         $transaction.commit().await.unwrap();
         assert_eq!(seen(outbox).await, MANY as i64);
 
@@ -85,7 +91,7 @@ macro_rules! story {
         let error = inbox.once($on, "", ids[0]).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Rejected, "{error}");
         assert_eq!(inbox.once($on, "billing", ids[0]).await.unwrap(), Once::Seen);
-        let nowhere = Inbox::new();
+        let nowhere = Inbox::named(nowhere(&outbox.host));
         let error = nowhere.once($on, "billing", ids[0]).await.unwrap_err();
         assert!(error.to_string().contains("once on inbox_seen: "), "{error}");
         $transaction.rollback().await.unwrap();

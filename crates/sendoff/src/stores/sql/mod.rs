@@ -28,7 +28,7 @@ pub(crate) use dialect::Dialect;
 #[cfg(feature = "postgres")]
 pub(crate) use errors::database_error;
 pub(crate) use errors::from_driver;
-pub use inbox::{Inbox, InboxMigration, SqlInbox};
+pub use inbox::{Inbox, SqlInbox};
 pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey, fit};
 #[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "diesel-async"))]
 pub(crate) use outbox::EventColumns;
@@ -36,7 +36,9 @@ pub(crate) use outbox::EventColumns;
 pub(crate) use outbox::host_connection;
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 pub(crate) use outbox::host_read;
-pub use outbox::{HostConnection, Migration, Names, Outbox, SCHEMA_VERSION, SchemaState, SqlOutbox};
+pub use outbox::{
+    HostConnection, Migration, Names, Outbox, SCHEMA_VERSION, SchemaSet, SchemaState, SqlOutbox,
+};
 pub(crate) use outbox::{
     Script, SqlDatabase, SqlTransaction, Templates, enqueue_statements, sql_transaction,
 };

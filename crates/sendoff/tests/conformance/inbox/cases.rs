@@ -218,7 +218,7 @@ async fn missing_table(inbox: TestInbox) {
     let mut transaction = inbox.pool.begin().await;
     let error = transaction.once(&nowhere, "billing", EventId::generate()).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Schema, "{error:?}");
-    assert!(error.to_string().contains("InboxMigration::run"), "{error}");
+    assert!(error.to_string().contains("SqlInbox::migration"), "{error}");
     transaction.rollback().await;
 }
 

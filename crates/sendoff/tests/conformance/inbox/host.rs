@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sendoff::inbox::{Arrival, Inbox, InboxMigration, Inspect, Once, Order, SqlInbox};
+use sendoff::inbox::{Arrival, Inbox, Inspect, Once, Order, SqlInbox};
 use sendoff::stores::Names;
 use sendoff::stores::mysql::MysqlDatabase;
 use sendoff::stores::postgres::PostgresDatabase;
@@ -167,7 +167,7 @@ impl TestInbox {
         macro_rules! open {
             ($database:ty) => {{
                 let database = <$database>::connect(&url).await.unwrap();
-                InboxMigration::named(database.clone(), names.clone()).run().await.unwrap();
+                SqlInbox::migration_as(database.clone(), names.clone()).run().await.unwrap();
                 Arc::new(SqlInbox::open_as(database, names.clone()).await.unwrap())
             }};
         }

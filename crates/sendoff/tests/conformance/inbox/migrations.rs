@@ -1,6 +1,6 @@
 //! Making the tables: twice, by two at once, beside the outbox's own, by hand from the printed script; and meeting those of another version.
 
-use sendoff::inbox::{InboxMigration, SqlInbox};
+use sendoff::inbox::SqlInbox;
 use sendoff::stores::mysql::MysqlDatabase;
 use sendoff::stores::postgres::PostgresDatabase;
 use sendoff::stores::sqlite::SqliteDatabase;
@@ -25,9 +25,12 @@ macro_rules! story {
         let fresh = || format!("m{:012x}", fastrand::u64(..1 << 48));
         let name = fresh();
         let names_of = names($server, &name);
-        refused(SqlInbox::open_as(one.clone(), names_of.clone()).await, "run the inbox's migration");
-        let first = InboxMigration::named(one.clone(), names_of.clone());
-        let second = InboxMigration::named(two.clone(), names_of.clone());
+        refused(
+            SqlInbox::open_as(one.clone(), names_of.clone()).await,
+            "the tables of the inbox are not there",
+        );
+        let first = SqlInbox::migration_as(one.clone(), names_of.clone());
+        let second = SqlInbox::migration_as(two.clone(), names_of.clone());
         assert_eq!(first.state().await.unwrap(), SchemaState::Missing);
         let outbox = Migration::named(two, names_of.clone());
         let (first_ran, second_ran, outbox_ran) = tokio::join!(first.run(), second.run(), outbox.run());
@@ -46,12 +49,15 @@ macro_rules! story {
 
         // By hand, twice, where there is no outbox.
         let name = fresh();
-        let by_hand = InboxMigration::named(one.clone(), names($server, &name));
+        let by_hand = SqlInbox::migration_as(one.clone(), names($server, &name));
         for _ in 0..2 {
             host.script(by_hand.script().unwrap()).await;
         }
         assert_eq!(by_hand.state().await.unwrap(), SchemaState::Current);
-        refused(SqlOutbox::open_as(one, names($server, &name)).await, "run the migration");
+        refused(
+            SqlOutbox::open_as(one, names($server, &name)).await,
+            "the tables of the outbox are not there",
+        );
     }};
 }
 

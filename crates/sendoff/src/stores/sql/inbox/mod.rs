@@ -1,6 +1,5 @@
 //! The inbox in SQL: what a consumer writes in its own transaction, and what an operator sees of it.
 
-mod migrate;
 mod once;
 mod purge;
 mod stats;
@@ -9,10 +8,11 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-pub use migrate::InboxMigration;
 pub use once::Inbox;
+#[cfg(test)]
+pub(super) use once::{follow_script, once_script};
 
-use super::outbox::{Arg, Names, RowReader, SqlDatabase, Templates};
+use super::outbox::{Arg, Migration, Names, RowReader, SchemaSet, SqlDatabase, Templates, check_schema};
 use super::{Statement, retry};
 use crate::error::StoreError;
 use crate::inbox::{InboxStats, Inspect};
@@ -31,6 +31,21 @@ impl<D: SqlDatabase> fmt::Debug for SqlInbox<D> {
 }
 
 impl<D: SqlDatabase> SqlInbox<D> {
+    /// What makes its tables, under their usual names: `sendoff.inbox_seen` on PostgreSQL, `sendoff_inbox_seen` elsewhere. It stands apart from the outbox's: a database may have one without the
+    /// other.
+    ///
+    /// # Errors
+    /// None in practice: the usual names are good ones.
+    pub fn migration(database: D) -> Result<Migration<D>, StoreError> {
+        let names = Names::default_for(database.dialect())?;
+        Ok(Self::migration_as(database, names))
+    }
+
+    /// The same under other names.
+    pub fn migration_as(database: D, names: Names) -> Migration<D> {
+        Migration::of(SchemaSet::INBOX, database, names)
+    }
+
     /// Opens the inbox of this database under its usual names.
     ///
     /// # Errors
@@ -46,7 +61,7 @@ impl<D: SqlDatabase> SqlInbox<D> {
     /// As [`open`](Self::open).
     pub async fn open_as(database: D, names: Names) -> Result<Self, StoreError> {
         let templates = Templates { dialect: database.dialect(), names };
-        migrate::check(&database, &templates).await?;
+        check_schema(&database, &templates, &SchemaSet::INBOX).await?;
         Ok(Self { database, templates })
     }
 

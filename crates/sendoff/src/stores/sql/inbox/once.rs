@@ -163,12 +163,12 @@ fn advise(op: &'static str, error: StoreError) -> StoreError {
         return error;
     }
     let subject = error.subject().to_owned();
-    let detail = "the inbox's tables are not there, or may not be written; run its migration (`InboxMigration::run`, or \
+    let detail = "the inbox's tables are not there, or may not be written; run its migration (`SqlInbox::migration`, or \
                   its script in your own migrations), and grant SELECT, INSERT and UPDATE on them";
     StoreError::schema(op, subject, detail).caused_by(error)
 }
 
-pub(super) fn once_script(
+pub(in crate::stores::sql) fn once_script(
     templates: &Templates,
     consumer: &str,
     ids: &[EventId],
@@ -196,7 +196,7 @@ pub(super) fn once_script(
     Ok(Script { before, last, subject: SEEN, comes_again })
 }
 
-pub(super) fn follow_script(
+pub(in crate::stores::sql) fn follow_script(
     templates: &Templates,
     [consumer, source, key]: [&str; 3],
     arrival: &Arrival,
