@@ -1,6 +1,5 @@
 //! This program as a child process: a consumer, which is handed deliveries on its standard input and acknowledges them on its standard output.
 
-use std::io::BufRead as _;
 use std::process::ExitCode;
 
 use sendoff::inbox::{Inbox, Once};
@@ -74,10 +73,10 @@ fn say(said: &Said) {
     println!("{}", serde_json::to_string(said).unwrap());
 }
 
-/// Stands still until it is killed, or until nobody is there any more.
+/// Stands still until it is killed, or until nobody is there any more who could.
 fn stand_still() -> ! {
     say(&Said::Stopped);
-    for _ in std::io::stdin().lock().lines() {}
+    while std::io::stdin().read_line(&mut String::new()).unwrap_or_default() > 0 {}
     std::process::exit(0);
 }
 
@@ -90,9 +89,11 @@ async fn consume(orders: &Orders) {
     };
     let inbox = Inbox::named(names);
     say(&Said::Ready);
-    let lines = std::io::stdin().lock().lines();
-    for line in lines {
-        let delivery: Delivery = serde_json::from_str(&line.unwrap()).unwrap();
+    let mut line = String::new();
+    // Not locked for good: who stands still reads on.
+    while std::io::stdin().read_line(&mut line).unwrap() > 0 {
+        let delivery: Delivery = serde_json::from_str(&line).unwrap();
+        line.clear();
         let mut conflicts = 0;
         while !handle(&pool, &inbox, orders, &delivery).await {
             conflicts += 1;

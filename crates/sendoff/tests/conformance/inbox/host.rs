@@ -146,6 +146,8 @@ impl Transaction {
 
 /// An inbox with tables of its own.
 pub(crate) struct TestInbox {
+    /// Which database it is in.
+    pub(crate) store: &'static str,
     pub(crate) url: String,
     /// What stands before the name of each of its tables.
     pub(crate) prefix: String,
@@ -177,7 +179,8 @@ impl TestInbox {
             Some(_) => (open!(PostgresDatabase), format!("{name}.")),
         };
         let pool = Pool::connect(&url).await;
-        Self { url, prefix, inbox: Inbox::named(names), pool, inspect, _directory: directory }
+        let store = server.map_or("sqlite", Server::name);
+        Self { store, url, prefix, inbox: Inbox::named(names), pool, inspect, _directory: directory }
     }
 
     pub(crate) async fn rows(&self, table: &str) -> i64 {
