@@ -25,6 +25,7 @@
 //! - [`outbox`] has what delivers: [`outbox::Worker`] leases lanes, claims and settles; [`outbox::Inspect`] is the operator's.
 //! - [`stores`] has the databases, and `stores::Migration`, which makes the tables.
 //! - [`adopted`] claims the rows of an outbox table that a host has already.
+//! - [`inbox`] is the consumer's half: each event handled once, and arrivals out of order told.
 //! - [`Sink`] is the contract of where events go.
 //!
 //! # Find and claim
@@ -66,7 +67,7 @@
 //! |---|---|
 //! | `postgres`, `sqlite`, `mysql` | a store each; the memory store is always there |
 //! | `tls` (default) | TLS to database servers: rustls, ring |
-//! | `tokio-postgres`, `diesel-async`, `sea-orm` | enqueue in a transaction of that library |
+//! | `tokio-postgres`, `diesel-async`, `sea-orm` | enqueue, and an inbox, in a transaction of that library |
 //! | `otel` | events carry the trace context of the span they were written in |
 //! | `testkit` | the suites, for authors of a store or a sink |
 
@@ -76,6 +77,7 @@ pub mod adopted;
 pub mod claim;
 mod error;
 mod event;
+pub mod inbox;
 pub mod outbox;
 mod sink;
 pub mod stores;

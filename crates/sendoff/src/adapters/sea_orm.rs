@@ -1,10 +1,10 @@
-//! Enqueue in a SeaORM transaction.
+//! Enqueue, and an inbox, in a SeaORM transaction.
 
 use sea_orm::{ConnectionTrait as _, DatabaseTransaction, DbBackend, DbErr, RuntimeErr, Statement, Value};
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::NewEvent;
-use crate::stores::sql::{self, Bind, Dialect, HostConnection, Templates, enqueue_statements};
+use crate::stores::sql::{self, Bind, Dialect, HostConnection, Script, Templates, enqueue_statements};
 
 /// Whatever database the transaction is on:
 ///
@@ -41,13 +41,27 @@ impl HostConnection for &DatabaseTransaction {
 
     async fn write(self, templates: &Templates, events: &[NewEvent]) -> Result<(), StoreError> {
         let backend = self.get_database_backend();
+        let convert = |error| convert(backend, "enqueue", "event", error);
         for statement in enqueue_statements(templates, events)? {
-            let values: Vec<Value> = statement.binds.into_iter().map(value).collect();
-            let insert = Statement::from_sql_and_values(backend, statement.sql, values);
-            self.execute_raw(insert).await.map_err(|error| convert(backend, error))?;
+            self.execute_raw(ready(backend, &statement)).await.map_err(convert)?;
         }
         Ok(())
     }
+
+    async fn read(&mut self, op: &'static str, script: &Script) -> Result<Vec<String>, StoreError> {
+        let backend = self.get_database_backend();
+        let convert = |error| convert(backend, op, script.subject, error);
+        for statement in &script.before {
+            self.execute_raw(ready(backend, statement)).await.map_err(convert)?;
+        }
+        let rows = self.query_all_raw(ready(backend, &script.last)).await.map_err(convert)?;
+        rows.iter().map(|row| row.try_get_by_index(0).map_err(convert)).collect()
+    }
+}
+
+fn ready(backend: DbBackend, statement: &sql::Statement) -> Statement {
+    let values: Vec<Value> = statement.binds.iter().cloned().map(value).collect();
+    Statement::from_sql_and_values(backend, &statement.sql, values)
 }
 
 fn value(bind: Bind) -> Value {
@@ -67,13 +81,13 @@ fn value(bind: Bind) -> Value {
     }
 }
 
-fn convert(backend: DbBackend, error: DbErr) -> StoreError {
+fn convert(backend: DbBackend, op: &'static str, subject: &str, error: DbErr) -> StoreError {
     let (DbErr::Exec(RuntimeErr::SqlxError(driver))
     | DbErr::Query(RuntimeErr::SqlxError(driver))
     | DbErr::Conn(RuntimeErr::SqlxError(driver))) = &error
     else {
         let detail = error.to_string();
-        return StoreError::new(StoreErrorKind::Unavailable, "enqueue", "event", detail).caused_by(error);
+        return StoreError::new(StoreErrorKind::Unavailable, op, subject, detail).caused_by(error);
     };
     let (kind, detail) = match driver.as_ref() {
         sqlx::Error::Database(database) => {
@@ -87,5 +101,5 @@ fn convert(backend: DbBackend, error: DbErr) -> StoreError {
         sqlx::Error::Encode(_) => (StoreErrorKind::Rejected, driver.to_string()),
         other => (StoreErrorKind::Unavailable, other.to_string()),
     };
-    StoreError::new(kind, "enqueue", "event", detail).caused_by(error)
+    StoreError::new(kind, op, subject, detail).caused_by(error)
 }

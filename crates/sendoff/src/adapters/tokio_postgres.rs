@@ -1,11 +1,13 @@
-//! Enqueue in a tokio-postgres transaction.
+//! Enqueue, and an inbox, in a tokio-postgres transaction.
 
 use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::NewEvent;
-use crate::stores::sql::{Dialect, EventColumns, HostConnection, Templates, sqlstate};
+use crate::stores::sql::{
+    Bind, Dialect, EventColumns, HostConnection, Script, Statement, Templates, sqlstate,
+};
 
 /// ```no_run
 /// # async fn example(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -46,11 +48,42 @@ impl HostConnection for &Transaction<'_> {
             (&columns.event_ids, Type::UUID_ARRAY),
             (&columns.deliver_at, Type::TIMESTAMPTZ_ARRAY),
         ];
+        let convert = |error| convert("enqueue", "event", error);
         self.execute_typed(&sql, &values).await.map(drop).map_err(convert)
+    }
+
+    async fn read(&mut self, op: &'static str, script: &Script) -> Result<Vec<String>, StoreError> {
+        let convert = |error| convert(op, script.subject, error);
+        for statement in &script.before {
+            self.execute_typed(&statement.sql, &values(statement)).await.map_err(convert)?;
+        }
+        let rows = self.query_typed(&script.last.sql, &values(&script.last)).await.map_err(convert)?;
+        rows.iter().map(|row| row.try_get(0).map_err(convert)).collect()
     }
 }
 
-fn convert(error: tokio_postgres::Error) -> StoreError {
+fn values(statement: &Statement) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    statement.binds.iter().map(value).collect()
+}
+
+fn value(bind: &Bind) -> (&(dyn ToSql + Sync), Type) {
+    match bind {
+        Bind::Bool(value) => (value, Type::BOOL),
+        Bind::Int(value) => (value, Type::INT8),
+        Bind::Float(value) => (value, Type::FLOAT8),
+        Bind::Text(value) => (value, Type::TEXT),
+        Bind::Bytes(value) => (value, Type::BYTEA),
+        Bind::Uuid(value) => (value, Type::UUID),
+        Bind::Moment(value) => (value, Type::TIMESTAMPTZ),
+        Bind::PlainMoment(value) => (value, Type::TIMESTAMP),
+        Bind::Ints(value) => (value, Type::INT8_ARRAY),
+        Bind::Texts(value) => (value, Type::TEXT_ARRAY),
+        Bind::Uuids(value) => (value, Type::UUID_ARRAY),
+        Bind::Json(_) => unreachable!("only events have JSON, and theirs goes as text"),
+    }
+}
+
+fn convert(op: &'static str, subject: &str, error: tokio_postgres::Error) -> StoreError {
     let (kind, detail) = match error.as_db_error() {
         Some(database) => {
             let code = database.code().code();
@@ -58,5 +91,5 @@ fn convert(error: tokio_postgres::Error) -> StoreError {
         }
         None => (StoreErrorKind::Unavailable, error.to_string()),
     };
-    StoreError::new(kind, "enqueue", "event", detail).caused_by(error)
+    StoreError::new(kind, op, subject, detail).caused_by(error)
 }

@@ -1,10 +1,12 @@
-//! Enqueue through every library that has an adapter, each in a real transaction on a real server, and what a worker then finds.
+//! Enqueue and an inbox through every library that has an adapter, each in a real transaction on a real server, and what a worker then finds.
 
 #![cfg(any(feature = "tokio-postgres", feature = "diesel-async", feature = "sea-orm", feature = "otel"))]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[cfg(feature = "diesel-async")]
 mod diesel_async;
+#[cfg(any(feature = "tokio-postgres", feature = "diesel-async", feature = "sea-orm"))]
+mod inbox;
 #[path = "../outboxes/mod.rs"]
 #[allow(dead_code, reason = "shared with other tests, which use the rest")]
 mod outboxes;

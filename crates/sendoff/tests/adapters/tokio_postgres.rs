@@ -7,7 +7,7 @@ use crate::outboxes::TestOutbox;
 use crate::servers::Server;
 use crate::{assert_holds, assert_rejected, hostile, many, paired};
 
-async fn connect(url: &str) -> Client {
+pub(crate) async fn connect(url: &str) -> Client {
     let config: Config = url.parse().unwrap();
     let port = config.get_ports()[0];
     let stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();

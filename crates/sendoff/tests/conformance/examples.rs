@@ -14,6 +14,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             let said = run("projection_rebuild").await;
             assert!(said.contains("projected 5000 of 5000 events, 0 twice"), "{said}");
         }),
+        trial("examples::inbox".to_owned(), None, || async {
+            let said = run("inbox").await;
+            assert!(said.contains("6 deliveries, 1 seen before, 4 bookings of 100"), "{said}");
+        }),
     ]
 }
 

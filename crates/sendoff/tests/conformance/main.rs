@@ -11,6 +11,7 @@ mod claimer;
 mod examples;
 mod galera;
 mod harness;
+mod inbox;
 mod jobs;
 mod mariadb;
 mod outbox_faults;
@@ -43,6 +44,9 @@ fn main() -> ExitCode {
     }
     if outbox_worker::is_wanted() {
         return outbox_worker::run();
+    }
+    if inbox::consumer::is_wanted() {
+        return inbox::consumer::run();
     }
     let mut arguments = Arguments::from_args();
     // Most of a test's time is waiting for a server or a lease, and for a lease alone where there is no server.
@@ -87,6 +91,7 @@ fn main() -> ExitCode {
         outbox_poison::trials(),
         outbox_postgres::trials(),
         examples::trials(),
+        inbox::trials(),
     ] {
         trials.extend(more);
     }

@@ -141,6 +141,9 @@ impl TestOutbox {
                 for table in TABLES {
                     pool.execute(AssertSqlSafe(format!("DROP TABLE {prefix}{table}"))).await.unwrap();
                 }
+                // An inbox, where the test has made one.
+                let inbox = format!("DROP TABLE IF EXISTS {prefix}inbox_seen, {prefix}inbox_order");
+                pool.execute(AssertSqlSafe(inbox)).await.unwrap();
             }
             Host::Sqlite(pool, _) => pool.close().await,
         }

@@ -10,8 +10,8 @@ use crate::claim::{Record, Table, Value};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::NewEvent;
 use crate::stores::sql::{
-    Dialect, HostConnection, Plan, SqlDatabase, SqlTransaction, Statement, Templates, enqueue_statements,
-    host_connection, sql_transaction,
+    Dialect, HostConnection, Plan, Script, SqlDatabase, SqlTransaction, Statement, Templates,
+    enqueue_statements, host_connection, host_read, sql_transaction,
 };
 
 /// An outbox in a MariaDB or MySQL database.

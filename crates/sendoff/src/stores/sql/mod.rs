@@ -6,6 +6,7 @@ mod codes;
 mod contention;
 mod dialect;
 mod errors;
+mod inbox;
 mod layout;
 mod outbox;
 mod plan;
@@ -27,13 +28,20 @@ pub(crate) use dialect::Dialect;
 #[cfg(feature = "postgres")]
 pub(crate) use errors::database_error;
 pub(crate) use errors::from_driver;
+pub use inbox::{Inbox, SqlInbox};
 pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey, fit};
 #[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "diesel-async"))]
 pub(crate) use outbox::EventColumns;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use outbox::host_connection;
-pub use outbox::{HostConnection, Migration, Names, Outbox, SCHEMA_VERSION, SchemaState, SqlOutbox};
-pub(crate) use outbox::{SqlDatabase, SqlTransaction, Templates, enqueue_statements, sql_transaction};
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub(crate) use outbox::host_read;
+pub use outbox::{
+    HostConnection, Migration, Names, Outbox, SCHEMA_VERSION, SchemaSet, SchemaState, SqlOutbox,
+};
+pub(crate) use outbox::{
+    Script, SqlDatabase, SqlTransaction, Templates, enqueue_statements, sql_transaction,
+};
 #[cfg(feature = "postgres")]
 pub(crate) use outbox::{is_plain, object_headers, paused_name, whole_fetch};
 pub use plan::Plan;

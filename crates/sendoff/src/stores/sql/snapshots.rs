@@ -5,9 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::dialect::Dialect;
+use super::inbox::{follow_script, once_script};
 use super::layout::{ColumnInfo, ColumnKind, Layout, UniqueKey};
+use super::outbox::{Names, Templates};
 use super::render::Renderer;
 use crate::claim::{ClaimSpec, Ident, Key, Table, col, now, now_plus};
+use crate::event::EventId;
+use crate::inbox::Arrival;
 
 fn layout(dialect: Dialect) -> Layout {
     let moment = if dialect == Dialect::Sqlite { ColumnKind::Int } else { ColumnKind::Moment };
@@ -53,9 +57,13 @@ fn check(dialect: Dialect, file: &str, statements: &[(&str, &'static str)]) {
             .unwrap();
         shown.push_str(&format!("-- {name}\n{}\n-- binds {:?}\n\n", filled.sql, filled.binds));
     }
+    compare(file, &shown);
+}
+
+fn compare(file: &str, shown: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/stores/sql/snapshots").join(file);
     if std::env::var_os("SENDOFF_UPDATE_SNAPSHOTS").is_some() {
-        std::fs::write(&path, &shown).unwrap();
+        std::fs::write(&path, shown).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(shown == expected, "{file} is not what is sent any more; it would be:\n{shown}");
@@ -92,4 +100,27 @@ fn mysql() {
         ("claim_one.sql", include_str!("../mysql/claim_one.sql")),
     ];
     check(Dialect::Mysql, "mysql.txt", &statements);
+}
+
+#[test]
+fn inbox() {
+    for (dialect, file) in [
+        (Dialect::Postgres, "inbox_postgres.txt"),
+        (Dialect::Sqlite, "inbox_sqlite.txt"),
+        (Dialect::Mysql, "inbox_mysql.txt"),
+    ] {
+        let templates = Templates { dialect, names: Names::default_for(dialect).unwrap() };
+        let ids = [EventId::generate(), EventId::generate()];
+        let arrival = Arrival { epoch: Some(7), ..Arrival::new(ids[0]) };
+        let mut shown = String::new();
+        for (name, script) in [
+            ("once_many, of two", once_script(&templates, "billing", &ids, false).unwrap()),
+            ("follow", follow_script(&templates, ["billing", "/sendoff", "k"], &arrival, 42).unwrap()),
+        ] {
+            for statement in script.before.iter().chain([&script.last]) {
+                shown.push_str(&format!("-- {name}\n{}\n\n", statement.sql));
+            }
+        }
+        compare(file, &shown);
+    }
 }

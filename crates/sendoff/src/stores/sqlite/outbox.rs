@@ -11,8 +11,8 @@ use crate::claim::{Record, Table, Value};
 use crate::error::StoreError;
 use crate::event::NewEvent;
 use crate::stores::sql::{
-    Dialect, HostConnection, Plan, SqlDatabase, SqlTransaction, Statement, Templates, enqueue_statements,
-    host_connection, retry, sql_transaction,
+    Dialect, HostConnection, Plan, Script, SqlDatabase, SqlTransaction, Statement, Templates,
+    enqueue_statements, host_connection, host_read, retry, sql_transaction,
 };
 
 /// An outbox in a SQLite file. Every process that works on it must be on the file's own machine.

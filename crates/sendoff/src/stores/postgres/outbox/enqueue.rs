@@ -5,7 +5,9 @@ use sqlx::{AssertSqlSafe, PgConnection, Postgres, Transaction};
 use super::super::{arguments, errors};
 use crate::error::StoreError;
 use crate::event::NewEvent;
-use crate::stores::sql::{Dialect, EventColumns, HostConnection, Templates, enqueue_statements};
+use crate::stores::sql::{
+    Dialect, EventColumns, HostConnection, Script, Templates, enqueue_statements, host_read,
+};
 
 impl HostConnection for &mut PgConnection {
     fn dialect(&self) -> Dialect {
@@ -37,6 +39,8 @@ impl HostConnection for &mut PgConnection {
             .map_err(convert)?;
         Ok(())
     }
+
+    host_read!();
 }
 
 impl HostConnection for &mut Transaction<'_, Postgres> {
@@ -46,5 +50,9 @@ impl HostConnection for &mut Transaction<'_, Postgres> {
 
     async fn write(self, templates: &Templates, events: &[NewEvent]) -> Result<(), StoreError> {
         HostConnection::write(&mut **self, templates, events).await
+    }
+
+    async fn read(&mut self, op: &'static str, script: &Script) -> Result<Vec<String>, StoreError> {
+        HostConnection::read(&mut &mut ***self, op, script).await
     }
 }

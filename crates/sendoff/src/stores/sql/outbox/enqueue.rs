@@ -125,6 +125,27 @@ pub trait HostConnection: Send {
         templates: &Templates,
         events: &[NewEvent],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Runs statements in their order, and reads the rows of the last one, each of them one text.
+    #[doc(hidden)]
+    fn read(
+        &mut self,
+        op: &'static str,
+        script: &Script,
+    ) -> impl Future<Output = Result<Vec<String>, StoreError>> + Send;
+}
+
+/// Statements that belong together: the last one answers.
+#[derive(Debug)]
+pub struct Script {
+    /// Run first; what they answer is passed over.
+    pub(crate) before: Vec<Statement>,
+    /// Its rows are read.
+    pub(crate) last: Statement,
+    /// What the rows are of, for errors.
+    pub(crate) subject: &'static str,
+    /// The texts come again: they may be kept prepared.
+    pub(crate) comes_again: bool,
 }
 
 /// INSERTs of these events, a thousand rows each.
@@ -177,6 +198,8 @@ macro_rules! host_connection {
                 }
                 Ok(())
             }
+
+            host_read!();
         }
 
         impl HostConnection for &mut sqlx::Transaction<'_, $database> {
@@ -187,9 +210,42 @@ macro_rules! host_connection {
             async fn write(self, templates: &Templates, events: &[NewEvent]) -> Result<(), StoreError> {
                 HostConnection::write(&mut **self, templates, events).await
             }
+
+            async fn read(&mut self, op: &'static str, script: &Script) -> Result<Vec<String>, StoreError> {
+                HostConnection::read(&mut &mut ***self, op, script).await
+            }
+        }
+    };
+}
+
+/// How a connection of sqlx runs a script. The module has `errors` and `arguments`.
+macro_rules! host_read {
+    () => {
+        async fn read(
+            &mut self,
+            op: &'static str,
+            script: &crate::stores::sql::Script,
+        ) -> Result<Vec<String>, StoreError> {
+            let convert = |error| errors::convert(op, script.subject, error);
+            for statement in &script.before {
+                let arguments = arguments(statement).map_err(convert)?;
+                sqlx::query_with(AssertSqlSafe(statement.sql.clone()), arguments)
+                    .persistent(script.comes_again)
+                    .execute(&mut **self)
+                    .await
+                    .map_err(convert)?;
+            }
+            let arguments = arguments(&script.last).map_err(convert)?;
+            sqlx::query_scalar_with(AssertSqlSafe(script.last.sql.clone()), arguments)
+                .persistent(script.comes_again)
+                .fetch_all(&mut **self)
+                .await
+                .map_err(convert)
         }
     };
 }
 
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use host_connection;
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub(crate) use host_read;

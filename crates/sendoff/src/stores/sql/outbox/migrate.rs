@@ -1,16 +1,40 @@
-//! Making the outbox's tables, and knowing whether this program can work with those that are there.
+//! Making a set of tables, and knowing whether this program can work with those that are there.
 
 use super::{Arg, Names, RowReader, SqlDatabase, Templates};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::stores::sql::Dialect;
 
-/// The version of the tables that this program makes.
+/// The version of the outbox's tables that this program makes.
 pub const SCHEMA_VERSION: i64 = 1;
 
-/// The oldest version of the tables that this program works with, and the oldest program that the newest tables work with.
-const PROTOCOL_VERSION: i64 = 1;
+/// Tables that are made together and have versions of their own: a host that does not use a part of sendoff has none of its tables.
+///
+/// All sets share one table, `meta`, for their versions; each makes it if it is not there.
+#[derive(Debug, Clone, Copy)]
+pub struct SchemaSet {
+    /// What it is called in errors.
+    pub(crate) name: &'static str,
+    /// What its version rows in `meta` begin with.
+    pub(crate) prefix: &'static str,
+    /// The version of the tables that this program makes.
+    pub(crate) version: i64,
+    /// The oldest version of the tables that this program works with, and the oldest program that the newest tables work with.
+    pub(crate) protocol: i64,
+    /// Its files, in their order. Each may be run again.
+    pub(crate) files: fn(Dialect) -> &'static [&'static str],
+}
 
-/// How an outbox's tables stand to this program.
+impl SchemaSet {
+    /// The outbox.
+    pub const OUTBOX: Self =
+        Self { name: "outbox", prefix: "", version: SCHEMA_VERSION, protocol: 1, files: outbox_files };
+
+    /// The inbox.
+    pub const INBOX: Self =
+        Self { name: "inbox", prefix: "inbox_", version: 1, protocol: 1, files: inbox_files };
+}
+
+/// How a set of tables stands to this program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SchemaState {
@@ -36,11 +60,12 @@ pub enum SchemaState {
     Unreadable(String),
 }
 
-/// Makes or brings up to date an outbox's tables.
+/// Makes or brings up to date a set of tables: the outbox's, unless another is named.
 #[derive(Debug)]
 pub struct Migration<D: SqlDatabase> {
     database: D,
     templates: Templates,
+    set: SchemaSet,
 }
 
 impl<D: SqlDatabase> Migration<D> {
@@ -55,8 +80,13 @@ impl<D: SqlDatabase> Migration<D> {
 
     /// Of the outbox under other names.
     pub fn named(database: D, names: Names) -> Self {
+        Self::of(SchemaSet::OUTBOX, database, names)
+    }
+
+    /// Of this set of tables.
+    pub fn of(set: SchemaSet, database: D, names: Names) -> Self {
         let templates = Templates { dialect: database.dialect(), names };
-        Self { database, templates }
+        Self { database, templates, set }
     }
 
     /// The whole of it as SQL, for people who run their migrations themselves. It may be run again.
@@ -66,7 +96,8 @@ impl<D: SqlDatabase> Migration<D> {
     pub fn script(&self) -> Result<String, StoreError> {
         let meta = self.templates.names.quoted(self.templates.dialect, "meta")?;
         let mut script = String::new();
-        for file in schema_files(self.templates.dialect) {
+        let SchemaSet { prefix, version, protocol, files, .. } = self.set;
+        for file in files(self.templates.dialect) {
             script.push_str(&self.templates.script(file, self.database.collation())?);
         }
         let (insert, leave) = match self.templates.dialect {
@@ -75,8 +106,8 @@ impl<D: SqlDatabase> Migration<D> {
             Dialect::Mysql => ("INSERT IGNORE INTO", ""),
         };
         script.push_str(&format!(
-            "\n{insert} {meta} (name, value) VALUES ('schema_version', '{SCHEMA_VERSION}'), \
-             ('protocol_version', '{PROTOCOL_VERSION}'){leave};\n"
+            "\n{insert} {meta} (name, value) VALUES ('{prefix}schema_version', '{version}'), \
+             ('{prefix}protocol_version', '{protocol}'){leave};\n"
         ));
         Ok(script)
     }
@@ -86,7 +117,7 @@ impl<D: SqlDatabase> Migration<D> {
     /// # Errors
     /// As the database's, if it cannot be asked.
     pub async fn state(&self) -> Result<SchemaState, StoreError> {
-        Ok(look(&self.database, &self.templates).await?.0)
+        Ok(look(&self.database, &self.templates, &self.set).await?.0)
     }
 
     /// Runs it. Safe to run twice, and by two processes at once.
@@ -96,15 +127,15 @@ impl<D: SqlDatabase> Migration<D> {
     pub async fn run(&self) -> Result<(), StoreError> {
         match self.state().await? {
             SchemaState::Current => return Ok(()),
-            SchemaState::Newer { .. } => return check(&self.database, &self.templates).await,
+            SchemaState::Newer { .. } => return check(&self.database, &self.templates, &self.set).await,
             SchemaState::Missing | SchemaState::Stale { .. } | SchemaState::Unreadable(_) => {}
         }
         self.database.run_schema(&self.templates.names.subject(), &self.script()?).await?;
-        check(&self.database, &self.templates).await
+        check(&self.database, &self.templates, &self.set).await
     }
 }
 
-fn schema_files(dialect: Dialect) -> &'static [&'static str] {
+fn outbox_files(dialect: Dialect) -> &'static [&'static str] {
     match dialect {
         Dialect::Postgres => &[
             include_str!("../../postgres/schema_1.sql"),
@@ -116,16 +147,26 @@ fn schema_files(dialect: Dialect) -> &'static [&'static str] {
     }
 }
 
+fn inbox_files(dialect: Dialect) -> &'static [&'static str] {
+    match dialect {
+        Dialect::Postgres => &[include_str!("../../postgres/inbox_schema.sql")],
+        Dialect::Sqlite => &[include_str!("../../sqlite/inbox_schema.sql")],
+        Dialect::Mysql => &[include_str!("../../mysql/inbox_schema.sql")],
+    }
+}
+
 /// How the tables that are there stand to this program, and what the database said if they are missing.
 async fn look<D: SqlDatabase>(
     database: &D,
     templates: &Templates,
+    set: &SchemaSet,
 ) -> Result<(SchemaState, Option<StoreError>), StoreError> {
+    let name = format!("{}protocol_version", set.prefix);
     let statement = templates.fill(
         "SELECT m.value FROM {meta} AS m WHERE m.name = {:name}",
-        &[("name", Arg::from("protocol_version"))],
+        &[("name", Arg::from(name.as_str()))],
     )?;
-    let rows = match database.query("open outbox", &statement).await {
+    let rows = match database.query("open", &statement).await {
         Ok(rows) => rows,
         Err(error) if matches!(error.kind(), StoreErrorKind::Unavailable | StoreErrorKind::Contended) => {
             return Err(error);
@@ -134,7 +175,7 @@ async fn look<D: SqlDatabase>(
     };
     let Some(row) = rows.into_iter().next() else { return Ok((SchemaState::Missing, None)) };
     let text = RowReader::new(row).text("value")?;
-    let spoken = PROTOCOL_VERSION;
+    let spoken = set.protocol;
     let state = match text.parse::<i64>() {
         Err(_) => SchemaState::Unreadable(text),
         Ok(found) if found > spoken => SchemaState::Newer { found, spoken },
@@ -145,13 +186,19 @@ async fn look<D: SqlDatabase>(
 }
 
 /// Whether this program can work with the tables that are there.
-pub(super) async fn check<D: SqlDatabase>(database: &D, templates: &Templates) -> Result<(), StoreError> {
-    let (state, cause) = look(database, templates).await?;
+pub(crate) async fn check<D: SqlDatabase>(
+    database: &D,
+    templates: &Templates,
+    set: &SchemaSet,
+) -> Result<(), StoreError> {
+    let (state, cause) = look(database, templates, set).await?;
     let detail = match state {
         SchemaState::Current => return Ok(()),
         SchemaState::Missing => {
-            "its tables are not there; run the migration (`Migration::run`, or its script in your own migrations)"
-                .to_owned()
+            format!(
+                "the tables of the {} are not there; run the migration (`Migration::run`, or its script in your own migrations)",
+                set.name
+            )
         }
         SchemaState::Unreadable(text) => format!("its protocol version is `{text}`, not a number"),
         SchemaState::Newer { found, spoken } => format!(
@@ -161,7 +208,7 @@ pub(super) async fn check<D: SqlDatabase>(database: &D, templates: &Templates) -
             format!("its protocol version is {found}, this program speaks {spoken}; migrate it")
         }
     };
-    let error = StoreError::schema("open outbox", templates.names.subject(), detail);
+    let error = StoreError::schema("open", templates.names.subject(), detail);
     Err(match cause {
         Some(cause) => error.caused_by(cause),
         None => error,

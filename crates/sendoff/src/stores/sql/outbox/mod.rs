@@ -32,13 +32,17 @@ use async_trait::async_trait;
 
 #[cfg(any(feature = "postgres", feature = "tokio-postgres", feature = "diesel-async"))]
 pub(crate) use columns::EventColumns;
+pub(crate) use enqueue::Script;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use enqueue::host_connection;
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub(crate) use enqueue::host_read;
 pub(crate) use enqueue::statements as enqueue_statements;
 pub use enqueue::{HostConnection, Outbox};
 #[cfg(feature = "postgres")]
 pub(crate) use fetch::whole_fetch;
-pub use migrate::{Migration, SCHEMA_VERSION, SchemaState};
+pub(crate) use migrate::check as check_schema;
+pub use migrate::{Migration, SCHEMA_VERSION, SchemaSet, SchemaState};
 pub use names::Names;
 pub(crate) use rows::RowReader;
 #[cfg(feature = "postgres")]
@@ -143,7 +147,7 @@ impl<D: SqlDatabase> SqlOutbox<D> {
     pub async fn open_as(database: D, names: Names) -> Result<Self, StoreError> {
         let lane_table = names.table("lane")?;
         let templates = Templates { dialect: database.dialect(), names };
-        migrate::check(&database, &templates).await?;
+        check_schema(&database, &templates, &SchemaSet::OUTBOX).await?;
         let lanes = database.open_lanes(Table::named(lane_table.clone(), ["target", "lane"])?).await?;
         Ok(Self { database, templates, lanes, lane_table, keeps_published: false, leases_on_floor: false })
     }

@@ -1,4 +1,4 @@
-//! Filling the outbox's statement files: tables, the database's time, bound values.
+//! Filling the statement files of outbox and inbox: tables, the database's time, bound values.
 
 use super::Names;
 use crate::claim::{EpochUnit, Timestamp};
@@ -89,7 +89,12 @@ impl Templates {
 
     /// An event's id as this dialect's tables hold it.
     pub(crate) fn event_id(&self, id: EventId) -> Arg {
-        Arg::Bound(self.uuid(id.0))
+        Arg::Bound(self.event_id_bind(id))
+    }
+
+    /// The same, for a list.
+    pub(crate) fn event_id_bind(&self, id: EventId) -> Bind {
+        self.uuid(id.0)
     }
 
     fn uuid(&self, id: uuid::Uuid) -> Bind {
@@ -220,6 +225,7 @@ impl Templates {
             "force_by_lane" => if mysql { "FORCE INDEX (by_lane)" } else { "" }.to_owned(),
             "force_by_key" => if mysql { "FORCE INDEX (by_key)" } else { "" }.to_owned(),
             "force_by_reason" => if mysql { "FORCE INDEX (by_reason)" } else { "" }.to_owned(),
+            "force_by_time" => if mysql { "FORCE INDEX (by_time)" } else { "" }.to_owned(),
             "insert_if_new" => match self.dialect {
                 Dialect::Postgres => "INSERT INTO",
                 Dialect::Sqlite => "INSERT OR IGNORE INTO",
@@ -241,6 +247,8 @@ impl Templates {
             | "delete_from_parked"
             | "delete_from_dead"
             | "delete_from_published"
+            | "delete_from_inbox_seen"
+            | "delete_from_inbox_order"
             | "delete_from_meta" => {
                 let table = hole.trim_start_matches("delete_from_");
                 let quoted = self.names.quoted(self.dialect, table)?;
