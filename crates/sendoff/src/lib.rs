@@ -26,6 +26,7 @@
 //! - [`stores`] has the databases, and `stores::Migration`, which makes the tables.
 //! - [`adopted`] claims the rows of an outbox table that a host has already.
 //! - [`Sink`] is the contract of where events go.
+//! - [`tasks`] are run in process instead of published: written in the application's own transaction as well, claimed, settled and told the same way.
 //!
 //! # Find and claim
 //!
@@ -79,6 +80,7 @@ mod event;
 pub mod outbox;
 mod sink;
 pub mod stores;
+pub mod tasks;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 #[cfg(all(feature = "otel", feature = "_sql"))]

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::dialect::Dialect;
 use super::layout::{ColumnInfo, ColumnKind, Layout, UniqueKey};
+use super::outbox::Arg;
 use super::render::Renderer;
+use super::{Bind, Names, Templates};
 use crate::claim::{ClaimSpec, Ident, Key, Table, col, now, now_plus};
 
 fn layout(dialect: Dialect) -> Layout {
@@ -53,9 +55,13 @@ fn check(dialect: Dialect, file: &str, statements: &[(&str, &'static str)]) {
             .unwrap();
         shown.push_str(&format!("-- {name}\n{}\n-- binds {:?}\n\n", filled.sql, filled.binds));
     }
+    compare(file, &shown);
+}
+
+fn compare(file: &str, shown: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/stores/sql/snapshots").join(file);
     if std::env::var_os("SENDOFF_UPDATE_SNAPSHOTS").is_some() {
-        std::fs::write(&path, &shown).unwrap();
+        std::fs::write(&path, shown).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(shown == expected, "{file} is not what is sent any more; it would be:\n{shown}");
@@ -92,4 +98,69 @@ fn mysql() {
         ("claim_one.sql", include_str!("../mysql/claim_one.sql")),
     ];
     check(Dialect::Mysql, "mysql.txt", &statements);
+}
+
+/// A claim of tasks, statement by statement.
+fn check_tasks(dialect: Dialect, file: &str, statements: &[(&str, &'static str)]) {
+    let templates = Templates { dialect, names: Names::default_for(dialect).unwrap() };
+    let worker = templates.worker(crate::outbox::WorkerId(uuid::Uuid::from_u128(1)));
+    let lock = if dialect == Dialect::Sqlite { "" } else { "FOR UPDATE SKIP LOCKED" };
+    let wanted = vec![
+        ("kinds", Arg::Bound(Bind::Texts(vec!["a".to_owned(), "b".to_owned()]))),
+        ("limit", Arg::from(100_u32)),
+        ("worker", worker.clone()),
+    ];
+    let which =
+        [2, 3].map(|id| vec![("task", Arg::Bound(templates.uuid(uuid::Uuid::from_u128(id))))]).to_vec();
+    let args = [
+        ("worker", worker),
+        ("kind", Arg::from("a")),
+        ("limit", Arg::from(100_u32)),
+        ("lock", Arg::Sql(lock)),
+        (
+            "tasks",
+            Arg::List(vec![
+                templates.uuid(uuid::Uuid::from_u128(2)),
+                templates.uuid(uuid::Uuid::from_u128(3)),
+            ]),
+        ),
+        ("now", Arg::Now(0)),
+        ("which", Arg::Union(include_str!("../mysql/tasks/which.sql"), which)),
+        ("wanted", Arg::Union(include_str!("../postgres/tasks/claim_wanted_many.sql"), vec![wanted])),
+    ];
+    let mut shown = String::new();
+    for (name, template) in statements {
+        let filled = templates.fill(template, &args).unwrap();
+        shown.push_str(&format!("-- {name}\n{}\n-- binds {:?}\n\n", filled.sql, filled.binds));
+    }
+    compare(file, &shown);
+}
+
+/// The claim that every dialect has.
+const FLOOR: [(&str, &str); 7] = [
+    ("claim_1_may.sql", include_str!("tasks/claim_1_may.sql")),
+    ("claim_2_limit.sql", include_str!("tasks/claim_2_limit.sql")),
+    ("claim_3_running.sql", include_str!("tasks/claim_3_running.sql")),
+    ("claim_4_pick.sql", include_str!("tasks/claim_4_pick.sql")),
+    ("drop_entries.sql", include_str!("tasks/drop_entries.sql")),
+    ("claim_5_read.sql", include_str!("tasks/claim_5_read.sql")),
+    ("claim_6_mark.sql", include_str!("tasks/claim_6_mark.sql")),
+];
+
+#[test]
+fn tasks_on_postgres() {
+    let fast = [("claim.sql", include_str!("../postgres/tasks/claim.sql"))];
+    check_tasks(Dialect::Postgres, "tasks_postgres.txt", &fast);
+}
+
+#[test]
+fn tasks_on_sqlite() {
+    check_tasks(Dialect::Sqlite, "tasks_sqlite.txt", &FLOOR);
+}
+
+#[test]
+fn tasks_on_mysql() {
+    let mut statements = FLOOR;
+    statements[4] = ("drop_entries.sql", include_str!("../mysql/tasks/drop_entries.sql"));
+    check_tasks(Dialect::Mysql, "tasks_mysql.txt", &statements);
 }

@@ -28,6 +28,9 @@ impl SchemaSet {
     /// The outbox.
     pub const OUTBOX: Self =
         Self { name: "outbox", prefix: "", version: SCHEMA_VERSION, protocol: 1, files: outbox_files };
+    /// Tasks.
+    pub const TASKS: Self =
+        Self { name: "tasks", prefix: "tasks_", version: 1, protocol: 1, files: task_files };
 }
 
 /// How a set of tables stands to this program.
@@ -140,6 +143,14 @@ fn outbox_files(dialect: Dialect) -> &'static [&'static str] {
         ],
         Dialect::Sqlite => &[include_str!("../../sqlite/schema_1.sql")],
         Dialect::Mysql => &[include_str!("../../mysql/schema_1.sql")],
+    }
+}
+
+fn task_files(dialect: Dialect) -> &'static [&'static str] {
+    match dialect {
+        Dialect::Postgres => &[include_str!("../../postgres/schema_tasks_1.sql")],
+        Dialect::Sqlite => &[include_str!("../../sqlite/schema_tasks_1.sql")],
+        Dialect::Mysql => &[include_str!("../../mysql/schema_tasks_1.sql")],
     }
 }
 
