@@ -31,12 +31,15 @@ const OUTBOX: Plan = Plan {
 
 const ADOPTED: Plan = Plan { name: "adopted", ..OUTBOX };
 
+const TASKS: Plan = Plan { name: "tasks", ..OUTBOX };
+
 /// Builds the benchmark, starts its servers, runs it, stops them.
 pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let plan = match args.bench {
         Bench::Claim => CLAIM,
         Bench::Outbox => OUTBOX,
         Bench::Adopted => ADOPTED,
+        Bench::Tasks => TASKS,
         Bench::Sinks => return bench_sinks::run(&args.only, args.events, args.rounds, args.keep),
     };
     let cargo_args = ["bench", "-p", plan.package, "--bench", plan.name, "--features", plan.features];

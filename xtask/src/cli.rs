@@ -137,6 +137,8 @@ pub(crate) enum Bench {
     Outbox,
     /// ADR-003's statements, its table adopted, and the native outbox, with 1, 2, 4 and 8 processors
     Adopted,
+    /// Claims of tasks in batches, beside the statement that claims one at a time; with few and with many of them
+    Tasks,
     /// From a PostgreSQL outbox into every broker, beside the broker and the relay by themselves
     Sinks,
 }

@@ -27,6 +27,7 @@
 //! - [`adopted`] claims the rows of an outbox table that a host has already.
 //! - [`inbox`] is the consumer's half: each event handled once, and arrivals out of order told.
 //! - [`Sink`] is the contract of where events go.
+//! - [`tasks`] are run in process instead of published: written in the application's own transaction as well, claimed, settled and told the same way.
 //!
 //! # Find and claim
 //!
@@ -81,6 +82,7 @@ pub mod inbox;
 pub mod outbox;
 mod sink;
 pub mod stores;
+pub mod tasks;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 #[cfg(all(feature = "otel", feature = "_sql"))]

@@ -18,6 +18,6 @@ pub(crate) mod sql;
 pub mod sqlite;
 
 #[cfg(feature = "_sql")]
-pub use sql::{HostConnection, Inbox, Names, Outbox};
+pub use sql::{HostConnection, HostSession, Inbox, Names, Outbox, Tasks};
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-pub use sql::{Migration, Plan, SCHEMA_VERSION, SchemaSet, SchemaState, SqlInbox, SqlOutbox};
+pub use sql::{Migration, Plan, SCHEMA_VERSION, SchemaSet, SchemaState, SqlInbox, SqlOutbox, SqlTasks};

@@ -19,7 +19,7 @@
 //! on one server. They need tokio's multi-threaded runtime.
 //!
 //! Who keeps an outbox writes a [`StoreHarness`] as well and runs [`store_suite`] over it, each case with a harness, and an outbox,
-//! of its own. Who brings a sink writes a [`SinkHarness`] and runs [`sink_suite`].
+//! of its own. Who keeps tasks writes a [`TaskHarness`] and runs [`task_suite`]. Who brings a sink writes a [`SinkHarness`] and runs [`sink_suite`].
 
 // A suite speaks by panicking, and its panics are its documentation.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
@@ -34,6 +34,9 @@ mod sink_suite;
 mod sinks;
 mod store_harness;
 mod store_suite;
+mod task_harness;
+mod task_suite;
+mod tasks;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -48,6 +51,9 @@ pub use sink_suite::sink_suite;
 pub use sinks::claimed;
 pub use store_harness::{HostTransaction, StoreHarness};
 pub use store_suite::store_suite;
+pub use task_harness::{Damage, TaskHarness, TaskTransaction};
+pub use task_suite::task_suite;
+pub use tasks::legal_history;
 
 use crate::claim::{ClaimSpec, Claimable, Record, Value};
 use crate::error::StoreError;

@@ -25,6 +25,7 @@ mod postgres;
 mod processes;
 mod servers;
 mod sqlite;
+mod tasks;
 mod two_methods;
 
 use std::future::Future;
@@ -32,7 +33,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
-use sendoff::testkit::{ClaimHarness, Floor, StoreHarness, claim_suite};
+use sendoff::testkit::{ClaimHarness, Floor, StoreHarness, TaskHarness, claim_suite};
 
 use self::harness::outbox::Path;
 use self::servers::Server;
@@ -47,6 +48,9 @@ fn main() -> ExitCode {
     }
     if inbox::consumer::is_wanted() {
         return inbox::consumer::run();
+    }
+    if tasks::worker::is_wanted() {
+        return tasks::worker::run();
     }
     let mut arguments = Arguments::from_args();
     // Most of a test's time is waiting for a server or a lease, and for a lease alone where there is no server.
@@ -64,6 +68,15 @@ fn main() -> ExitCode {
         }
         let open = move || harness::outbox::mysql(Server::Mariadb, path);
         store_suite(&mut trials, &name("mariadb"), Some(Server::Mariadb), open);
+    }
+    task_suite(&mut trials, "memory", None, harness::tasks::memory);
+    task_suite(&mut trials, "sqlite", None, harness::tasks::sqlite);
+    task_suite(&mut trials, "mariadb", Some(Server::Mariadb), || harness::tasks::mysql(Server::Mariadb));
+    for (word, path) in [("fast", Path::Fast), ("floor", Path::Floor)] {
+        for server in [Server::Postgres15, Server::Postgres18] {
+            let open = move || harness::tasks::postgres(server, path);
+            task_suite(&mut trials, &format!("{}::{word}", server.name()), Some(server), open);
+        }
     }
     let open = move || harness::outbox::pgbouncer(Path::Fast);
     store_suite(&mut trials, "pgbouncer", Some(Server::Pgbouncer), open);
@@ -92,6 +105,7 @@ fn main() -> ExitCode {
         outbox_postgres::trials(),
         examples::trials(),
         inbox::trials(),
+        tasks::trials(),
     ] {
         trials.extend(more);
     }
@@ -131,6 +145,20 @@ where
     for case in sendoff::testkit::store_suite::<H>() {
         let open = open.clone();
         let name = format!("{store}::outbox::{}", case.name);
+        trials.push(trial(name, server, move || async move { (case.run)(Arc::new(open().await)).await }));
+    }
+}
+
+/// The task suite for one store, each case on tables of its own.
+fn task_suite<H, Open, Opening>(trials: &mut Vec<Trial>, store: &str, server: Option<Server>, open: Open)
+where
+    H: TaskHarness,
+    Open: Fn() -> Opening + Clone + Send + 'static,
+    Opening: Future<Output = H> + Send,
+{
+    for case in sendoff::testkit::task_suite::<H>() {
+        let open = open.clone();
+        let name = format!("{store}::tasks::{}", case.name);
         trials.push(trial(name, server, move || async move { (case.run)(Arc::new(open().await)).await }));
     }
 }

@@ -4,6 +4,7 @@
 mod adopted;
 mod model;
 mod outbox;
+mod tasks;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -11,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
 pub use self::outbox::{MemoryOutbox, MemoryTransaction};
+pub use self::tasks::{MemoryTaskTransaction, MemoryTasks};
 
 use self::model::Rows;
 use crate::claim::{ClaimSpec, Claimable, FromRecord, Key, Record, Table, TableName, Timestamp, Value};

@@ -11,7 +11,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::event::NewEvent;
 use crate::stores::sql::{
     Dialect, HostConnection, Plan, Script, SqlDatabase, SqlTransaction, Statement, Templates,
-    enqueue_statements, host_connection, host_read, sql_transaction,
+    enqueue_statements, host_connection, host_read, host_session, sql_transaction,
 };
 
 /// An outbox in a MariaDB or MySQL database.
@@ -93,5 +93,7 @@ impl SqlDatabase for MysqlDatabase {
 const SUBJECT: &str = "outbox";
 
 sql_transaction!(sqlx::MySql, sqlx::mysql::MySqlRow, ());
+
+host_session!(sqlx::MySql, sqlx::MySqlConnection, Dialect::Mysql);
 
 host_connection!(sqlx::MySql, sqlx::MySqlConnection, Dialect::Mysql);

@@ -15,6 +15,7 @@ mod render;
 mod rows;
 #[cfg(test)]
 mod snapshots;
+mod tasks;
 
 pub(crate) use bind::Bind;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
@@ -34,14 +35,14 @@ pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey, fit};
 pub(crate) use outbox::EventColumns;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use outbox::host_connection;
-#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-pub(crate) use outbox::host_read;
 pub use outbox::{
-    HostConnection, Migration, Names, Outbox, SCHEMA_VERSION, SchemaSet, SchemaState, SqlOutbox,
+    HostConnection, HostSession, Migration, Names, Outbox, SCHEMA_VERSION, SchemaSet, SchemaState, SqlOutbox,
 };
 pub(crate) use outbox::{
     Script, SqlDatabase, SqlTransaction, Templates, enqueue_statements, sql_transaction,
 };
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub(crate) use outbox::{host_read, host_session};
 #[cfg(feature = "postgres")]
 pub(crate) use outbox::{is_plain, object_headers, paused_name, whole_fetch};
 pub use plan::Plan;
@@ -52,6 +53,7 @@ pub(crate) use render::Statement;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use rows::in_picked_order;
 pub(crate) use rows::{key, record};
+pub use tasks::{SqlTasks, Tasks};
 
 /// The rows that a claim would take, as they are.
 #[cfg_attr(not(any(feature = "postgres", feature = "sqlite", feature = "mysql")), allow(dead_code))]

@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::dialect::Dialect;
 use super::inbox::{follow_script, once_script};
 use super::layout::{ColumnInfo, ColumnKind, Layout, UniqueKey};
-use super::outbox::{Names, Templates};
+use super::outbox::Arg;
 use super::render::Renderer;
+use super::{Bind, Names, Templates};
 use crate::claim::{ClaimSpec, Ident, Key, Table, col, now, now_plus};
 use crate::event::EventId;
 use crate::inbox::Arrival;
@@ -123,4 +124,69 @@ fn inbox() {
         }
         compare(file, &shown);
     }
+}
+
+/// A claim of tasks, statement by statement.
+fn check_tasks(dialect: Dialect, file: &str, statements: &[(&str, &'static str)]) {
+    let templates = Templates { dialect, names: Names::default_for(dialect).unwrap() };
+    let worker = templates.worker(crate::outbox::WorkerId(uuid::Uuid::from_u128(1)));
+    let lock = if dialect == Dialect::Sqlite { "" } else { "FOR UPDATE SKIP LOCKED" };
+    let wanted = vec![
+        ("kinds", Arg::Bound(Bind::Texts(vec!["a".to_owned(), "b".to_owned()]))),
+        ("limit", Arg::from(100_u32)),
+        ("worker", worker.clone()),
+    ];
+    let which =
+        [2, 3].map(|id| vec![("task", Arg::Bound(templates.uuid(uuid::Uuid::from_u128(id))))]).to_vec();
+    let args = [
+        ("worker", worker),
+        ("kind", Arg::from("a")),
+        ("limit", Arg::from(100_u32)),
+        ("lock", Arg::Sql(lock)),
+        (
+            "tasks",
+            Arg::List(vec![
+                templates.uuid(uuid::Uuid::from_u128(2)),
+                templates.uuid(uuid::Uuid::from_u128(3)),
+            ]),
+        ),
+        ("now", Arg::Now(0)),
+        ("which", Arg::Union(include_str!("../mysql/tasks/which.sql"), which)),
+        ("wanted", Arg::Union(include_str!("../postgres/tasks/claim_wanted_many.sql"), vec![wanted])),
+    ];
+    let mut shown = String::new();
+    for (name, template) in statements {
+        let filled = templates.fill(template, &args).unwrap();
+        shown.push_str(&format!("-- {name}\n{}\n-- binds {:?}\n\n", filled.sql, filled.binds));
+    }
+    compare(file, &shown);
+}
+
+/// The claim that every dialect has.
+const FLOOR: [(&str, &str); 7] = [
+    ("claim_1_may.sql", include_str!("tasks/claim_1_may.sql")),
+    ("claim_2_limit.sql", include_str!("tasks/claim_2_limit.sql")),
+    ("claim_3_running.sql", include_str!("tasks/claim_3_running.sql")),
+    ("claim_4_pick.sql", include_str!("tasks/claim_4_pick.sql")),
+    ("drop_entries.sql", include_str!("tasks/drop_entries.sql")),
+    ("claim_5_read.sql", include_str!("tasks/claim_5_read.sql")),
+    ("claim_6_mark.sql", include_str!("tasks/claim_6_mark.sql")),
+];
+
+#[test]
+fn tasks_on_postgres() {
+    let fast = [("claim.sql", include_str!("../postgres/tasks/claim.sql"))];
+    check_tasks(Dialect::Postgres, "tasks_postgres.txt", &fast);
+}
+
+#[test]
+fn tasks_on_sqlite() {
+    check_tasks(Dialect::Sqlite, "tasks_sqlite.txt", &FLOOR);
+}
+
+#[test]
+fn tasks_on_mysql() {
+    let mut statements = FLOOR;
+    statements[4] = ("drop_entries.sql", include_str!("../mysql/tasks/drop_entries.sql"));
+    check_tasks(Dialect::Mysql, "tasks_mysql.txt", &statements);
 }

@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::event::NewEvent;
 use crate::stores::sql::{
     Dialect, HostConnection, Plan, Script, SqlDatabase, SqlTransaction, Statement, Templates,
-    enqueue_statements, host_connection, host_read, retry, sql_transaction,
+    enqueue_statements, host_connection, host_read, host_session, retry, sql_transaction,
 };
 
 /// An outbox in a SQLite file. Every process that works on it must be on the file's own machine.
@@ -83,5 +83,7 @@ impl SqlDatabase for SqliteDatabase {
 const SUBJECT: &str = "outbox";
 
 sql_transaction!(sqlx::Sqlite, sqlx::sqlite::SqliteRow, OwnedMutexGuard<()>);
+
+host_session!(sqlx::Sqlite, sqlx::SqliteConnection, Dialect::Sqlite);
 
 host_connection!(sqlx::Sqlite, sqlx::SqliteConnection, Dialect::Sqlite);

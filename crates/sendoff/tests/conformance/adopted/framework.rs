@@ -59,7 +59,8 @@ pub(super) async fn each_find_reads_its_rows_and_changes_none(host: Host) {
     let later = Outcome::retry(Duration::from_secs(600), "later");
     let settled = [Outcome::Published, later, Outcome::rejected("never")];
     for (key, outcome) in keys.iter().zip(&settled) {
-        let answers = framework.rows().settle_batch(&batch, std::slice::from_ref(key), outcome).await.unwrap();
+        let answers =
+            framework.rows().settle_batch(&batch, std::slice::from_ref(key), outcome).await.unwrap();
         assert_eq!(answers, [Answer::Applied]);
     }
     let before = host.rows().await;

@@ -53,6 +53,7 @@ pub(crate) mod mysql;
 pub(crate) mod outbox;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
+pub(crate) mod tasks;
 
 use sendoff::claim::{Ident, Timestamp};
 use sendoff::testkit::Shape;

@@ -9,7 +9,9 @@ use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 use super::super::{Pooler, PostgresDatabase, PostgresTable, arguments, errors, layout, rows};
 use crate::claim::{Record, Table, Value};
 use crate::error::StoreError;
-use crate::stores::sql::{Dialect, Plan, SqlDatabase, SqlTransaction, Statement, sql_transaction};
+use crate::stores::sql::{
+    Dialect, Plan, SqlDatabase, SqlTransaction, Statement, host_session, sql_transaction,
+};
 
 #[async_trait]
 impl SqlDatabase for PostgresDatabase {
@@ -87,3 +89,5 @@ pub(super) fn plan_lines(rows: &[PgRow]) -> Vec<String> {
 const SUBJECT: &str = "outbox";
 
 sql_transaction!(sqlx::Postgres, PgRow, ());
+
+host_session!(sqlx::Postgres, sqlx::PgConnection, Dialect::Postgres);

@@ -32,6 +32,10 @@ impl SchemaSet {
     /// The inbox.
     pub const INBOX: Self =
         Self { name: "inbox", prefix: "inbox_", version: 1, protocol: 1, files: inbox_files };
+
+    /// Tasks.
+    pub const TASKS: Self =
+        Self { name: "tasks", prefix: "tasks_", version: 1, protocol: 1, files: task_files };
 }
 
 /// How a set of tables stands to this program.
@@ -152,6 +156,14 @@ fn inbox_files(dialect: Dialect) -> &'static [&'static str] {
         Dialect::Postgres => &[include_str!("../../postgres/inbox_schema.sql")],
         Dialect::Sqlite => &[include_str!("../../sqlite/inbox_schema.sql")],
         Dialect::Mysql => &[include_str!("../../mysql/inbox_schema.sql")],
+    }
+}
+
+fn task_files(dialect: Dialect) -> &'static [&'static str] {
+    match dialect {
+        Dialect::Postgres => &[include_str!("../../postgres/schema_tasks_1.sql")],
+        Dialect::Sqlite => &[include_str!("../../sqlite/schema_tasks_1.sql")],
+        Dialect::Mysql => &[include_str!("../../mysql/schema_tasks_1.sql")],
     }
 }
 

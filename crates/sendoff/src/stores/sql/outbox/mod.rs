@@ -10,6 +10,7 @@ mod diverted;
 mod enqueue;
 mod explain;
 mod fetch;
+mod host_session;
 mod inspect;
 mod listing;
 mod migrate;
@@ -41,6 +42,9 @@ pub(crate) use enqueue::statements as enqueue_statements;
 pub use enqueue::{HostConnection, Outbox};
 #[cfg(feature = "postgres")]
 pub(crate) use fetch::whole_fetch;
+pub use host_session::HostSession;
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub(crate) use host_session::host_session;
 pub(crate) use migrate::check as check_schema;
 pub use migrate::{Migration, SCHEMA_VERSION, SchemaSet, SchemaState};
 pub use names::Names;

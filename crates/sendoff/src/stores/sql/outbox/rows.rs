@@ -66,7 +66,7 @@ impl RowReader {
         }
     }
 
-    fn bytes(&mut self, column: &'static str) -> Result<Vec<u8>, StoreError> {
+    pub(crate) fn bytes(&mut self, column: &'static str) -> Result<Vec<u8>, StoreError> {
         match self.next() {
             Value::Bytes(bytes) => Ok(bytes),
             Value::Text(text) => Ok(text.into_bytes()),

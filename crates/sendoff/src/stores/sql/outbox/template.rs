@@ -97,7 +97,8 @@ impl Templates {
         self.uuid(id.0)
     }
 
-    fn uuid(&self, id: uuid::Uuid) -> Bind {
+    /// An id as this dialect's tables hold it.
+    pub(crate) fn uuid(&self, id: uuid::Uuid) -> Bind {
         match self.dialect {
             Dialect::Postgres => Bind::Uuid(id),
             Dialect::Mysql => Bind::Bytes(id.as_bytes().to_vec()),
@@ -222,10 +223,11 @@ impl Templates {
         Ok(match hole {
             "now" => self.dialect.now(&self.moment_kind(), None),
             "key" => if mysql { "`key`" } else { "\"key\"" }.to_owned(),
-            "force_by_lane" => if mysql { "FORCE INDEX (by_lane)" } else { "" }.to_owned(),
-            "force_by_key" => if mysql { "FORCE INDEX (by_key)" } else { "" }.to_owned(),
-            "force_by_reason" => if mysql { "FORCE INDEX (by_reason)" } else { "" }.to_owned(),
-            "force_by_time" => if mysql { "FORCE INDEX (by_time)" } else { "" }.to_owned(),
+            "force_primary" => if mysql { "FORCE INDEX (PRIMARY)" } else { "" }.to_owned(),
+            force if force.starts_with("force_by_") => match force.strip_prefix("force_") {
+                Some(index) if mysql => format!("FORCE INDEX ({index})"),
+                _ => String::new(),
+            },
             "insert_if_new" => match self.dialect {
                 Dialect::Postgres => "INSERT INTO",
                 Dialect::Sqlite => "INSERT OR IGNORE INTO",
@@ -235,6 +237,18 @@ impl Templates {
             "or_leave" => {
                 if self.dialect == Dialect::Postgres { "ON CONFLICT DO NOTHING" } else { "" }.to_owned()
             }
+            // A task whose unique key a live one has is not inserted. IGNORE would hide every other error too.
+            "or_same_key" => {
+                if mysql { "ON DUPLICATE KEY UPDATE attempt = attempt" } else { "ON CONFLICT DO NOTHING" }
+                    .to_owned()
+            }
+            // The unique key of the task `t`, if it is live.
+            "live_key" => {
+                let partial = "t.status IN ('not_started', 'ready', 'running') AND t.unique_key";
+                if mysql { "t.live_key" } else { partial }.to_owned()
+            }
+            // When the time of the task `t` will have run out, if it starts now.
+            "run_end" => self.dialect.now(&self.moment_kind(), Some("t.run_time")),
             // Where the scope of the worker `w` is written down.
             "scope_name" => match self.dialect {
                 Dialect::Mysql => "CONCAT('scope:', LOWER(HEX(w.worker)))",

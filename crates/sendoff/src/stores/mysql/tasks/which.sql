@@ -1,0 +1,1 @@
+SELECT {:task} AS task

@@ -1,0 +1,1 @@
+DELETE FROM {task_entry} WHERE task IN ({:tasks})

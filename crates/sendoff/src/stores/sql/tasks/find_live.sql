@@ -1,0 +1,1 @@
+SELECT t.id FROM {task} AS t WHERE {live_key} = {:key} {:lock}

@@ -1,0 +1,1 @@
+DELETE FROM {task_limit} WHERE kind = {:kind}

@@ -1,0 +1,1 @@
+DELETE FROM {task_worker} WHERE worker = {:worker}

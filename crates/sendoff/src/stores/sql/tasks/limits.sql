@@ -1,0 +1,1 @@
+SELECT l.kind, l.most FROM {task_limit} AS l ORDER BY l.kind LIMIT {:limit}

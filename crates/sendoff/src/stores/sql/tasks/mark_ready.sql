@@ -1,0 +1,1 @@
+UPDATE {task} SET status = 'ready' WHERE id = {:task} AND status = 'not_started'

@@ -1,0 +1,1 @@
+DELETE FROM {task_event} WHERE task IN ({:tasks})

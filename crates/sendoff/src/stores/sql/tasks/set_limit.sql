@@ -1,0 +1,1 @@
+INSERT INTO {task_limit} (kind, most) VALUES ({:kind}, {:most})
