@@ -284,6 +284,17 @@ mod tests {
     }
 
     #[test]
+    fn headers_that_no_event_could_have_are_refused() {
+        let one = |name: &str, value: &str| Headers::from([(name.to_owned(), value.to_owned())]);
+        assert_eq!(headers_fit(&one("tenant", "acme")), Ok(()));
+        for wrong in ["", "a\nb"] {
+            assert!(headers_fit(&one(wrong, "x")).unwrap_err().contains("the name of a header"), "{wrong:?}");
+        }
+        let long = headers_fit(&one("n", &"v".repeat(HEADERS_BYTES_MAX))).unwrap_err();
+        assert!(long.contains("at most 16384 are taken"), "{long}");
+    }
+
+    #[test]
     fn an_id_stays_the_same_and_is_the_hosts_own_if_it_can_be() {
         let uuid = Uuid::from_u128(7);
         assert_eq!(event_id("t", &Value::Uuid(uuid)).0, uuid);
