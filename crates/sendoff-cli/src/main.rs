@@ -1,6 +1,7 @@
 //! The `sendoff` program: the relay as a process, the operator's commands, demo, benchmark.
 
 mod admin;
+mod adopt;
 mod args;
 mod bench;
 mod commands;
@@ -14,6 +15,7 @@ mod retention;
 mod run;
 mod shape;
 mod site;
+mod table;
 mod telemetry;
 mod wire;
 
@@ -57,6 +59,7 @@ async fn run_command(command: Command) -> Result<Answer> {
         Command::Lanes(args) => commands::lanes::run(&args).await,
         Command::Workers(args) => commands::workers::run(&args).await,
         Command::Parked(args) => commands::parked::run(&args).await,
+        Command::Adopt(args) => adopt::run(&args).await,
         Command::Doctor(args) => doctor::run(&args).await,
         Command::Cancel(args) => commands::cancel::run(&args).await,
         Command::Redrive(args) => commands::redrive::run(&args).await,

@@ -6,6 +6,7 @@ use crate::args::StoreArgs;
 use crate::config::{Config, StoreConfig};
 use crate::exit::refuse;
 use crate::site::Settling;
+use crate::table::HostTable;
 
 /// Where an outbox is.
 #[derive(Clone)]
@@ -15,6 +16,8 @@ pub(crate) struct Place {
     pub(crate) url: String,
     /// What its tables are called, if somebody says.
     pub(crate) names: Option<String>,
+    /// The host's own table whose rows are meant, and not sendoff's own tables.
+    pub(crate) table: Option<HostTable>,
     /// Hear of commits that the host announces.
     pub(crate) listen: bool,
     /// Settlements do not wait for the disk.
@@ -50,6 +53,7 @@ impl Place {
                 name: None,
                 url: url.to_owned(),
                 names: None,
+                table: config.and_then(HostTable::of),
                 listen: false,
                 settle_asynchronously: false,
             };
@@ -63,7 +67,8 @@ impl Place {
         for (name, store) in config.outboxes()? {
             known.extend(name);
             if wanted.is_none_or(|wanted| name == Some(wanted)) {
-                places.push(with_names(Self::configured(name, store)?));
+                let table = HostTable::of(config);
+                places.push(with_names(Self { table, ..Self::configured(name, store)? }));
             }
         }
         if places.is_empty() {
@@ -84,6 +89,7 @@ impl Place {
             name: name.map(str::to_owned),
             url,
             names: store.names.clone(),
+            table: None,
             listen: store.listen,
             settle_asynchronously: store.settle_asynchronously,
         })

@@ -20,6 +20,7 @@ use crate::exit::{Refused, refuse};
 use crate::place::Place;
 use crate::retention;
 use crate::site::{Settling, Site};
+use crate::table::Opened;
 use crate::telemetry;
 use crate::wire;
 
@@ -142,13 +143,8 @@ struct Prepared {
 impl Prepared {
     async fn new(place: &Place, plan: &Plan) -> Result<Self> {
         let site = Site::at(place).await?;
-        let settling = Settling {
-            keeps_published: plan.retention.published.is_some(),
-            is_asynchronous: place.settle_asynchronously,
-        };
-        let opened = site.store_with(settling).await;
-        let store = opened.context("the outbox could not be opened (`sendoff migrate` makes its tables)")?;
-        let mut relay = Relay::new(store);
+        let (mut relay, inspect) = source(place, plan, &site).await?;
+        let of_table = place.table.as_ref().map(|table| format!(" of table {}", table.name()));
         let of_store = place.name.as_ref().map(|name| format!(" of store {name:?}")).unwrap_or_default();
         let mut told = Vec::new();
         let mut sinks = Vec::new();
@@ -161,7 +157,8 @@ impl Prepared {
         try_join_all(sinks.iter().map(|(config, _, sink)| check(&config.target, &**sink))).await?;
         for (config, shown, sink) in sinks {
             let lanes = told_of_lanes(config);
-            told.push(format!("relaying target {:?}{of_store} to {shown}{lanes}", config.target));
+            let of_table = of_table.as_deref().unwrap_or_default();
+            told.push(format!("relaying target {:?}{of_store}{of_table} to {shown}{lanes}", config.target));
             told.push(config.repeats(&sink.capabilities()).to_string());
             relay = relay.target(config.clone(), sink);
         }
@@ -171,7 +168,7 @@ impl Prepared {
             false => None,
         };
         let store = place.name.clone().unwrap_or_else(|| ONLY_STORE.to_owned());
-        Ok(Self { store, relay, handle, inspect: site.inspect().await?, told, _listening })
+        Ok(Self { store, relay, handle, inspect, told, _listening })
     }
 
     fn tell(&self) {
@@ -194,6 +191,28 @@ impl Prepared {
         }
         Ok(ended?)
     }
+}
+
+/// What is relayed, and what operators see of it: a host's own table, or sendoff's own.
+async fn source(place: &Place, plan: &Plan, site: &Site) -> Result<(Relay, Arc<dyn Inspect>)> {
+    if let Some(table) = &place.table {
+        if place.listen {
+            refuse!(
+                "there is nobody to listen to: [table] is the host's own, and `listen` is for sendoff's own tables"
+            );
+        }
+        let targets: Vec<&TargetConfig> = plan.targets.iter().map(|(target, _)| target).collect();
+        let opened = Opened::of_workers(site).await?;
+        let rows = table.for_targets(&targets)?.open(&opened).await?;
+        return Ok((Relay::of(Arc::new(rows.clone())), Arc::new(rows)));
+    }
+    let settling = Settling {
+        keeps_published: plan.retention.published.is_some(),
+        is_asynchronous: place.settle_asynchronously,
+    };
+    let opened = site.store_with(settling).await;
+    let store = opened.context("the outbox could not be opened (`sendoff migrate` makes its tables)")?;
+    Ok((Relay::new(store), site.inspect().await?))
 }
 
 /// Which lanes it has, if not the usual.

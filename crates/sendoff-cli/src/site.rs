@@ -19,6 +19,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, Executor as _, MySqlP
 use crate::args::StoreArgs;
 use crate::exit::{Refused, refuse};
 use crate::place::Place;
+use crate::table::{HostTable, Opened};
 
 /// How long a writer of SQLite waits for its turn.
 const SQLITE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
@@ -32,6 +33,8 @@ pub(crate) struct Site {
     pub(crate) url: String,
     pub(crate) names: String,
     pub(crate) host: Host,
+    /// The host's own table that is meant, and not sendoff's own.
+    pub(crate) table: Option<HostTable>,
 }
 
 /// How a worker settles. By default delivered events go, and a settlement waits for the disk.
@@ -90,7 +93,7 @@ impl Site {
                 Host::Sqlite(pool.with_context(|| format!("SQLite, {url}"))?)
             }
         };
-        Ok(Self { url: url.to_owned(), names: names.to_owned(), host })
+        Ok(Self { url: url.to_owned(), names: names.to_owned(), host, table: None })
     }
 
     /// Connects to the outbox that the command line names, or its configuration.
@@ -107,21 +110,39 @@ impl Site {
     /// Connects to an outbox that is there.
     pub(crate) async fn at(place: &Place) -> Result<Self> {
         if matches!(scheme(&place.url)?, Scheme::Sqlite) {
+            if place.table.is_some() {
+                // The host's own file: how it keeps its journal is its business.
+                return Self::untouched_file(place).await;
+            }
             present_file(&place.url)?;
         }
-        Self::connect(&place.url, place.names()?, 2).await
+        let site = Self::connect(&place.url, place.names()?, 2).await?;
+        Ok(Self { table: place.table.clone(), ..site })
     }
 
     /// The same, and leaves the database as it is: a file keeps its journal mode.
     pub(crate) async fn untouched(args: &StoreArgs) -> Result<Self> {
-        let place = Place::of(args)?;
-        if !matches!(scheme(&place.url)?, Scheme::Sqlite) {
-            return Self::at(&place).await;
+        Self::untouched_at(&Place::of(args)?).await
+    }
+
+    /// The same, of a place.
+    pub(crate) async fn untouched_at(place: &Place) -> Result<Self> {
+        match scheme(&place.url)? {
+            Scheme::Sqlite => Self::untouched_file(place).await,
+            _ => Self::at(place).await,
         }
+    }
+
+    async fn untouched_file(place: &Place) -> Result<Self> {
         let options = present_file(&place.url)?.busy_timeout(SQLITE_PATIENCE);
         let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options).await;
         let host = Host::Sqlite(pool.with_context(|| format!("SQLite, {}", place.url))?);
-        Ok(Self { names: place.names()?.to_owned(), url: place.url, host })
+        Ok(Self {
+            names: place.names()?.to_owned(),
+            url: place.url.clone(),
+            host,
+            table: place.table.clone(),
+        })
     }
 
     pub(crate) fn names(&self) -> Result<Names> {
@@ -202,6 +223,9 @@ impl Site {
 
     /// The outbox, for operators.
     pub(crate) async fn inspect(&self) -> Result<Arc<dyn Inspect>> {
+        if let Some(table) = &self.table {
+            return Ok(Arc::new(table.open(&Opened::of_host(self).await?).await?));
+        }
         self.opened().await.context("the outbox could not be opened (`sendoff migrate` makes its tables)")
     }
 

@@ -61,7 +61,7 @@ impl Watch {
 
     async fn ask(&self) {
         loop {
-            let answered = tokio::time::timeout(self.ready_within, self.inspect.workers()).await;
+            let answered = tokio::time::timeout(self.ready_within, self.inspect.ping()).await;
             let is_up = matches!(answered, Ok(Ok(_)));
             {
                 let mut seen = self.seen();

@@ -1,5 +1,6 @@
 //! The command line: what there is to say. What is done is in the file of the command's name.
 
+mod adopt;
 mod bench;
 mod config;
 mod demo;
@@ -11,6 +12,7 @@ mod relay;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
+pub(crate) use adopt::AdoptArgs;
 pub(crate) use bench::{BenchArgs, BenchProducerArgs, Measure};
 pub(crate) use config::{ConfigArgs, ConfigCommand};
 pub(crate) use demo::{DemoArgs, DemoWorkerArgs};
@@ -110,6 +112,16 @@ pub(crate) enum Command {
     Workers(WorkersArgs),
     /// The keys that wait, for a retry or for an operator
     Parked(ParkedArgs),
+    /// Look at an outbox table that you have, and write its configuration
+    ///
+    /// It says what its columns mean and how sure that is, what has to be done first, and what cannot be had. It changes nothing; with --shadow it also reads what waits, and says what would be delivered. The exit code is 1 if the table
+    /// cannot be adopted.
+    #[command(after_help = "Examples:
+  sendoff adopt outbox_events --store postgres://localhost/shop
+  sendoff adopt shop.outbox --shadow
+  sendoff adopt shop.outbox --write sendoff.toml
+  sendoff adopt --config sendoff.toml --shadow    as that file maps it")]
+    Adopt(AdoptArgs),
     /// Look for what is wrong with the database or the outbox
     ///
     /// It says how to mend it, and changes nothing itself. What it finds is a problem, a warning or a note; the exit code is 1 if there is a problem or a warning. docs/runbook.md has a section for every

@@ -35,7 +35,7 @@ impl CancelShape {
 /// Does it, or says why not.
 pub(crate) async fn run(args: &CancelArgs) -> Result<Answer> {
     let event = args.event;
-    let cancelled = super::open(&args.store).await?.cancel(event, &super::operator()).await?;
+    let cancelled = super::open_own(&args.store, "cancel").await?.cancel(event, &super::operator()).await?;
     if args.json {
         print_json(&CancelShape::of(event, &cancelled))?;
     }

@@ -23,7 +23,7 @@ pub(crate) async fn run(args: &DiscardArgs) -> Result<Answer> {
     if !wanted.is_one() && !args.bulk.dry_run && !args.yes {
         refuse!("this may delete many events for good: see how many with --dry-run, then say --yes");
     }
-    let inspect = super::open(&args.bulk.store).await?;
+    let inspect = super::open_own(&args.bulk.store, "discard").await?;
     let ask =
         |selection, limit| Discard { selection, limit, dry_run: args.bulk.dry_run, by: super::operator() };
     let mut discarded = 0;

@@ -44,6 +44,7 @@ pub(super) enum Written {
 
 /// Writes what it is given.
 pub(crate) async fn run(args: &EnqueueArgs) -> Result<Answer> {
+    super::own_tables(&args.store, "enqueue")?;
     let site = Site::of(&args.store).await?;
     // So that tables that are not there are told as such.
     site.inspect().await?;

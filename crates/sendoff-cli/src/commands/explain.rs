@@ -117,7 +117,7 @@ impl Explained {
 
 /// Explains it.
 pub(crate) async fn run(args: &EventArgs) -> Result<Answer> {
-    let explanation = super::open(&args.store).await?.explain(args.event).await?;
+    let explanation = super::open_own(&args.store, "explain").await?.explain(args.event).await?;
     if args.json {
         print_json(&Explained::of(args.event, &explanation))?;
     } else {

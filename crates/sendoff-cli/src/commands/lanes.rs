@@ -56,7 +56,7 @@ impl<'l> LaneShape<'l> {
 
 /// Shows them.
 pub(crate) async fn run(args: &LanesArgs) -> Result<Answer> {
-    let lanes = super::open(&args.store).await?.lanes(&args.target).await?;
+    let lanes = super::open_own(&args.store, "lanes").await?.lanes(&args.target).await?;
     if args.json {
         let lanes = lanes.iter().map(LaneShape::of).collect();
         print_json(&Lanes { target: &args.target, lanes })?;

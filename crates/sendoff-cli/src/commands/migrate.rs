@@ -8,7 +8,9 @@ use serde::Serialize;
 use crate::args::MigrateArgs;
 use crate::exit::Answer;
 use crate::output::{print, print_json};
+use crate::place::Place;
 use crate::site::Site;
+use crate::table::{HostTable, Opened};
 
 /// How the tables stand to this program.
 #[derive(Serialize, JsonSchema)]
@@ -34,8 +36,42 @@ impl Tables {
     }
 }
 
+/// The same for a host's own table: only what is beside it is made.
+async fn beside(args: &MigrateArgs, table: &HostTable) -> Result<Answer> {
+    let site = Site::of(&args.store).await?;
+    let opened = Opened::of_host(&site).await?;
+    if args.print {
+        let script = table.script(&opened).await?;
+        print(
+            &script.unwrap_or_else(|| "-- nothing: claims are columns of the host's own table\n".to_owned()),
+        )?;
+        return Ok(Answer::Yes);
+    }
+    let is_beside =
+        if args.check { table.script(&opened).await?.is_some() } else { table.migrate(&opened).await? };
+    if args.json {
+        let is_ready = table.is_ready(&opened).await?;
+        let state = if is_ready { SchemaState::Current } else { SchemaState::Missing };
+        print_json(&Tables::of(&state))?;
+    }
+    // If it is not as it must be, this says why.
+    table.open(&opened).await?;
+    if !args.json {
+        let made = if is_beside {
+            "the table for claims is as this program needs it, and"
+        } else {
+            "nothing is made:"
+        };
+        print(&format!("{made} the mapping fits {}\n", table.name()))?;
+    }
+    Ok(Answer::Yes)
+}
+
 /// Makes them, prints how, or says whether they are as they must be.
 pub(crate) async fn run(args: &MigrateArgs) -> Result<Answer> {
+    if let Some(table) = Place::of(&args.store)?.table {
+        return beside(args, &table).await;
+    }
     if args.print {
         print(&Site::of_new(&args.store).await?.script().await?)?;
         return Ok(Answer::Yes);

@@ -50,7 +50,7 @@ impl<'k> KeyShape<'k> {
 
 /// Shows them.
 pub(crate) async fn run(args: &ParkedArgs) -> Result<Answer> {
-    let keys = super::open(&args.store).await?.parked_keys(&args.target, args.limit).await?;
+    let keys = super::open_own(&args.store, "parked").await?.parked_keys(&args.target, args.limit).await?;
     if args.json {
         print_json(&Parked { target: &args.target, keys: keys.iter().map(KeyShape::of).collect() })?;
         return Ok(Answer::Yes);

@@ -17,7 +17,7 @@ pub(super) struct PauseShape<'t> {
 
 /// Stops a target, or lets it go on. Workers notice with their next renewal.
 pub(crate) async fn run(args: &PauseArgs, paused: bool) -> Result<Answer> {
-    let inspect = super::open(&args.store).await?;
+    let inspect = super::open_own(&args.store, if paused { "pause" } else { "resume" }).await?;
     inspect.set_paused(&args.target, paused, &super::operator()).await?;
     if args.json {
         print_json(&PauseShape { target: &args.target, paused })?;

@@ -17,7 +17,7 @@ pub(super) struct PurgeShape {
 
 /// Until nothing that old is left.
 pub(crate) async fn run(args: &PurgeArgs) -> Result<Answer> {
-    let inspect = super::open(&args.store).await?;
+    let inspect = super::open_own(&args.store, "purge").await?;
     let (target, older_than) = (args.target.clone(), args.older_than);
     let purge = match args.what {
         PurgeWhat::Published => Purge::Published { target, older_than },

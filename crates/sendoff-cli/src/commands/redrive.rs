@@ -25,7 +25,7 @@ pub(super) struct RedriveShape {
 
 /// Does it, a page at a time, no faster than it is told to.
 pub(crate) async fn run(args: &RedriveArgs) -> Result<Answer> {
-    let inspect = super::open(&args.bulk.store).await?;
+    let inspect = super::open_own(&args.bulk.store, "redrive").await?;
     let mut job = Job { inspect: &*inspect, args, done: Redriven::default(), started: Instant::now() };
     match Wanted::of(&args.bulk.selection, &args.bulk.target) {
         Wanted::All(selection) => job.all(selection).await?,

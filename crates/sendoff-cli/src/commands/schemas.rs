@@ -12,7 +12,7 @@ use super::{
 };
 use crate::args::SchemasArgs;
 use crate::exit::Answer;
-use crate::{bench, demo, doctor};
+use crate::{adopt, bench, demo, doctor};
 
 /// Writes a file for each command.
 pub(crate) fn run(args: &SchemasArgs) -> Result<Answer> {
@@ -34,6 +34,7 @@ fn text(schema: &Schema) -> Result<String> {
 /// The schemas, by the commands that print so.
 fn all() -> Vec<(&'static str, Schema)> {
     vec![
+        ("adopt", of::<adopt::Adoption>()),
         ("bench", of::<bench::Report>()),
         ("cancel", of::<cancel::CancelShape>()),
         ("config-check", of::<config::Checked>()),

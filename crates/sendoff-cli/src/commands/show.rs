@@ -4,9 +4,10 @@ use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
-use sendoff::Headers;
+use sendoff::adopted::Listing;
 use sendoff::claim::Timestamp;
 use sendoff::outbox::Listed;
+use sendoff::{Headers, Standing};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -66,6 +67,34 @@ pub(super) struct EventJson<'l> {
     since: Option<Moment>,
     /// What went wrong last.
     failure: Option<FailureShape>,
+    /// The host's own row, of a table that was adopted. Such a row has no lane, and a position only if a column says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "RowJson")]
+    row: Option<RowJson>,
+}
+
+/// A row of a host's own table.
+#[derive(Clone, Serialize, JsonSchema)]
+pub(super) struct RowJson {
+    /// Its id, as the host has it.
+    id: String,
+    /// Handed out so often, and not given back.
+    attempts: u32,
+    /// Who has it, or had it last.
+    owner: Option<String>,
+    /// What went wrong last.
+    error: Option<String>,
+}
+
+impl RowJson {
+    pub(super) fn of(listing: &Listing) -> Self {
+        Self {
+            id: listing.id(),
+            attempts: listing.attempts,
+            owner: listing.owner.clone(),
+            error: listing.error.clone(),
+        }
+    }
 }
 
 impl<'l> EventJson<'l> {
@@ -92,7 +121,12 @@ impl<'l> EventJson<'l> {
             due_at: listed.due_at.map(at),
             since: listed.since.map(at),
             failure: listed.failure.as_ref().map(FailureShape::of),
+            row: None,
         }
+    }
+
+    pub(super) fn with_row(self, row: RowJson) -> Self {
+        Self { row: Some(row), ..self }
     }
 }
 
@@ -138,7 +172,9 @@ fn shown(listed: &Listed) -> String {
     line("topic", &event.topic);
     line("key", event.key.as_deref().unwrap_or("-"));
     line("written", &time(event.created_at));
-    line("position", &format!("{} in lane {}", event.position, event.lane));
+    if event.standing == Standing::Lane {
+        line("position", &format!("{} in lane {}", event.position, event.lane));
+    }
     line("attempts", &format!("{} failed, {} crashed", event.attempts.failures, event.attempts.crashes));
     if let Some(reason) = listed.reason {
         line("parked", reason.word());

@@ -57,7 +57,7 @@ impl<'w> WorkerShape<'w> {
 
 /// Shows them.
 pub(crate) async fn run(args: &WorkersArgs) -> Result<Answer> {
-    let workers = super::open(&args.store).await?.workers().await?;
+    let workers = super::open_own(&args.store, "workers").await?.workers().await?;
     if args.json {
         print_json(&Workers { workers: workers.iter().map(WorkerShape::of).collect() })?;
         return Ok(Answer::Yes);

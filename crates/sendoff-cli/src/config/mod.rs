@@ -3,6 +3,8 @@
 mod load;
 pub(crate) mod reference;
 pub(crate) mod sinks;
+mod table_mapping;
+pub(crate) mod table_options;
 mod values;
 
 use std::collections::BTreeMap;
@@ -17,9 +19,11 @@ use sendoff::outbox::OnExhausted;
 use sendoff_relay::{BreakerConfig, RetryPolicy, TargetConfig};
 use serde::Deserialize;
 
-use crate::exit::refuse;
+use crate::exit::{Refused, refuse};
+use crate::table;
 
 pub(crate) use self::sinks::SinkConfig;
+pub(crate) use self::table_options::TableConfig;
 pub(crate) use self::values::{Hidden, Lanes, Span};
 
 /// A configuration to begin with.
@@ -33,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) store: Option<StoreConfig>,
     /// Several outboxes, each under a name. Every target is served in each of them.
     pub(crate) stores: BTreeMap<String, StoreConfig>,
+    /// A host's own outbox table in each store, whose rows are relayed instead of events of sendoff's own tables.
+    pub(crate) table: Option<TableConfig>,
     /// How relays work, unless a target says otherwise.
     pub(crate) relay: RelayConfig,
     /// Where events go, by the name of their target. An event that names none is of `default`.
@@ -227,7 +233,47 @@ impl Config {
                 refuse!("the configuration {shown}: {error}; `sendoff config init` writes one to begin with")
             }
         };
-        load::parse(&text).with_context(|| format!("the configuration {shown}"))
+        Self::of_text(&text).with_context(|| format!("the configuration {shown}"))
+    }
+
+    /// Reads it.
+    pub(crate) fn of_text(text: &str) -> Result<Self> {
+        let config = load::parse(text)?;
+        config.table_alone()?;
+        Ok(config)
+    }
+
+    /// Refuses what a host's own table cannot have.
+    fn table_alone(&self) -> Result<()> {
+        let Some(table) = &self.table else { return Ok(()) };
+        let stores = self.store.iter().chain(self.stores.values());
+        for store in stores {
+            for (is_given, key) in [
+                (store.names.is_some(), "names"),
+                (store.listen, "listen"),
+                (store.settle_asynchronously, "settle_asynchronously"),
+            ] {
+                if is_given {
+                    refuse!(
+                        "`{key}` of a store is for sendoff's own tables, and [table] is the host's: leave it out"
+                    );
+                }
+            }
+        }
+        if self.retention.published.is_some() || self.retention.dead.is_some() {
+            refuse!(
+                "[retention] deletes from sendoff's own tables, and the rows of [table] are the host's: leave it out"
+            );
+        }
+        for (name, target) in &self.targets {
+            table::serves(&target.target(name, &self.relay)).map_err(Refused)?;
+        }
+        if self.targets.len() > 1 && !table.has_target() {
+            refuse!(
+                "[table] does not say which target a row is for: name the column with `target`, or give one target only"
+            );
+        }
+        Ok(())
     }
 
     /// The outboxes, by name; the only one has none.

@@ -20,6 +20,10 @@ pub(crate) fn markdown() -> String {
     section(&mut text, "The file", &schema);
     for (heading, name) in [
         ("`[store]`, `[stores.NAME]`", "StoreConfig"),
+        ("`[table]`", "TableOptions"),
+        ("`[table.claims]`", "ClaimsOptions"),
+        ("`words` of `[table.claims]`", "WordOptions"),
+        ("`[table.beside]`", "BesideOptions"),
         ("`[relay]`", "RelayConfig"),
         ("`[targets.NAME]`", "TargetOptions"),
         ("`retry` of a target", "RetryOptions"),
@@ -60,6 +64,7 @@ fn rows(text: &mut String, schema: &Value) {
         let usual = match &property["default"] {
             Value::Null => String::new(),
             Value::Object(_) => String::new(),
+            Value::Array(values) if values.is_empty() => String::new(),
             value => format!(" Usually `{value}`."),
         };
         let _ = writeln!(text, "| `{key}` | {about}{usual} |");

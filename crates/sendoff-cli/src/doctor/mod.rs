@@ -26,6 +26,7 @@ use self::finding::{
 };
 pub(crate) use self::report::Report;
 use crate::args::DoctorArgs;
+use crate::commands::own_tables;
 use crate::exit::Answer;
 use crate::output::span;
 use crate::site::{Host, Site};
@@ -35,6 +36,7 @@ const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_secs(5);
 
 /// Examines it; no, if there is a problem or a warning.
 pub(crate) async fn run(args: &DoctorArgs) -> Result<Answer> {
+    own_tables(&args.store, "doctor")?;
     let site = Site::untouched(&args.store).await?;
     let mut report = Report::default();
     match &site.host {

@@ -34,8 +34,14 @@ const ASKING: [&[&str]; 16] = [
 ];
 
 /// What else connects: these make their tables themselves, or say what is wrong with them.
-const OTHERS: [&[&str]; 5] =
-    [&["doctor"], &["migrate"], &["demo"], &["bench", "drain"], &["enqueue", "--lines"]];
+const OTHERS: [&[&str]; 6] = [
+    &["doctor"],
+    &["migrate"],
+    &["demo"],
+    &["bench", "drain"],
+    &["enqueue", "--lines"],
+    &["adopt", "outbox"],
+];
 
 fn all() -> impl Iterator<Item = &'static [&'static str]> {
     ASKING.into_iter().chain(OTHERS)

@@ -191,8 +191,51 @@ fn what_is_wrong_is_named() {
             assert!(done.errors.contains(word), "{text}: no {word:?} in {}", done.errors);
         }
     }
+    what_is_wrong_of_a_table_is_named();
     let missing = run(&["config", "check", "/does/not/exist.toml"]);
     assert!(missing.code == 2 && missing.errors.contains("config init"), "{}", missing.errors);
+}
+
+fn what_is_wrong_of_a_table_is_named() {
+    let own = "[table]\nname = \"o\"\npreset = \"governance\"\n";
+    for (text, words) in [
+        (
+            "[table]\nname = \"o\"\npaylaod = \"x\"\n".to_owned(),
+            &["line 7", "unknown field `paylaod`", "did you mean `payload`?"][..],
+        ),
+        ("[table]\npreset = \"governance\"\n".to_owned(), &["line 5", "`name`"]),
+        ("[table]\nname = \"o\"\npreset = \"govrnance\"\n".to_owned(), &["line 7", "governance"]),
+        ("[table]\nname = \"o\"\n".to_owned(), &["line 5", "where are claims kept?"]),
+        (
+            "[table]\nname = \"o\"\n[table.beside]\nat_ende = \"leave\"\n".to_owned(),
+            &["line 8", "did you mean `at_end`?"],
+        ),
+        (format!("{own}[table.beside]\n"), &["line 5", "leave out `beside`"]),
+        (format!("{own}[retention]\ndead = \"1d\"\n"), &["[retention]", "the host's"]),
+        (format!("{own}[targets.other]\nsink = \"null:\"\n"), &["which target a row is for", "`target`"]),
+        (
+            format!("{own}[targets.default.retry]\nattempts = 3\n[relay]\nworkers = 2\n")
+                .replace("preset", "epochs = { at = \"days\" }\npreset"),
+            &["millis"],
+        ),
+    ] {
+        let head = "[store]\nurl = \"sqlite:x\"\n[targets.default]\nsink = \"null:\"\n";
+        let done = Configured::new(&format!("{head}{text}")).run(&["config", "check"]);
+        assert_eq!(done.code, 2, "{text}: {}{}", done.text, done.errors);
+        for word in words {
+            assert!(done.errors.contains(word), "{text}: no {word:?} in {}", done.errors);
+        }
+    }
+    for (key, word) in [("listen = true", "listen"), ("names = \"x\"", "names")] {
+        let text = format!("[store]\nurl = \"sqlite:x\"\n{key}\n[targets.default]\nsink = \"null:\"\n{own}");
+        let done = Configured::new(&text).run(&["config", "check"]);
+        assert!(done.code == 2 && done.errors.contains(word), "{}", done.errors);
+    }
+    for key in ["lanes = \"0..3\"", "exclusive = true", "on_exhausted = \"block\""] {
+        let text = format!("[store]\nurl = \"sqlite:x\"\n[targets.default]\nsink = \"null:\"\n{key}\n{own}");
+        let done = Configured::new(&text).run(&["config", "check"]);
+        assert!(done.code == 2 && done.errors.contains("claimed by rows"), "{key}: {}", done.errors);
+    }
 }
 
 #[test]

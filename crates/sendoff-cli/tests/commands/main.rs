@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod adopt;
+mod adopted;
 mod bad_input;
 mod config;
 mod enqueue;
 mod explain;
+mod host;
 mod lanes;
 mod measure;
 mod migrate;

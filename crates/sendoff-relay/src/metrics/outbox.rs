@@ -15,6 +15,8 @@ const CRASHES_CAREFUL: u32 = 2;
 #[derive(Debug, Clone, Default)]
 pub struct OutboxView {
     pub(super) counts: Counts,
+    /// It has lanes and registered workers, and so figures of them.
+    pub(super) has_lanes: bool,
     workers: Vec<WorkerInfo>,
     lanes: BTreeMap<String, Vec<LaneInfo>>,
     parked: BTreeMap<String, Vec<KeyInfo>>,
@@ -27,7 +29,10 @@ impl OutboxView {
     /// As the store's.
     pub async fn read(inspect: &dyn Inspect) -> Result<Self, StoreError> {
         let counts = inspect.counts().await?;
-        let mut view = Self { workers: inspect.workers().await?, ..Self::default() };
+        if !inspect.has_lanes() {
+            return Ok(Self { counts, ..Self::default() });
+        }
+        let mut view = Self { has_lanes: true, workers: inspect.workers().await?, ..Self::default() };
         for target in &counts.targets {
             let name = &target.target;
             view.lanes.insert(name.clone(), inspect.lanes(name).await?);

@@ -73,6 +73,9 @@ impl Page {
             let oldest = counts.oldest.unwrap_or_default().as_secs_f64();
             let labels = [store, target];
             self.add(&metrics::OUTBOX_OLDEST_AGE, &labels, oldest);
+            if !view.has_lanes {
+                continue;
+            }
             self.add(&metrics::OUTBOX_PAUSED, &labels, f64::from(u8::from(counts.paused)));
             self.add(&metrics::OUTBOX_LANES_UNOWNED, &labels, view.lanes_unowned(target) as f64);
             self.add(&metrics::OUTBOX_LANES_CAREFUL, &labels, view.lanes_careful(target) as f64);
@@ -80,7 +83,7 @@ impl Page {
                 self.add(&metrics::OUTBOX_PARKED_KEYS, &[store, target, reason.word()], keys as f64);
             }
         }
-        for (target, live) in view.workers() {
+        for (target, live) in view.workers().into_iter().filter(|_| view.has_lanes) {
             self.add(&metrics::OUTBOX_WORKERS, &[store, target], live as f64);
         }
     }

@@ -64,6 +64,8 @@ pub(super) trait Backing: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug)]
 pub(super) struct Own<T> {
     pub(super) table: T,
+    /// The same, with what an operator wants to see.
+    pub(super) seen: T,
     pub(super) mapping: Mapping,
 }
 

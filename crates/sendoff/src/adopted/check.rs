@@ -1,5 +1,7 @@
 //! Whether a mapping fits its table, and the statements that would make it fit.
 
+use std::fmt;
+
 use uuid::Uuid;
 
 use super::leases::Grant;
@@ -8,9 +10,42 @@ use super::table::{Database, Fit, RowTable};
 use crate::claim::{ClaimSpec, Direction, Value, col, now};
 use crate::error::StoreError;
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
-use crate::{claim::Table, stores::sql::SqlDatabase};
+use {super::side::AtEnd, crate::claim::Table, crate::stores::sql::SqlDatabase};
 
 const OP: &str = "adopt table";
+
+/// Something of a table that does not fit its mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit {
+    /// What does not fit.
+    pub what: String,
+    /// The statement that mends it. None: it is the mapping that is to be mended.
+    pub run: Option<String>,
+}
+
+impl Misfit {
+    pub(super) fn new(what: impl Into<String>, run: Option<String>) -> Self {
+        Self { what: what.into(), run }
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.run {
+            Some(run) => write!(f, "{}; run: {run}", self.what),
+            None => f.write_str(&self.what),
+        }
+    }
+}
+
+/// Refuses what does not fit.
+pub(super) fn refuse(mapping: &Mapping, misfits: &[Misfit]) -> Result<(), StoreError> {
+    if misfits.is_empty() {
+        return Ok(());
+    }
+    let detail = misfits.iter().map(Misfit::to_string).collect::<Vec<_>>().join(". ");
+    Err(StoreError::schema(OP, mapping.table.to_string(), detail))
+}
 
 /// What a column is for, as far as its type depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,14 +70,46 @@ where
     D::Lanes: RowTable,
 {
     let bare = Table::named(mapping.table.clone(), [mapping.id.as_str()])?;
-    columns_fit(&database.open_lanes(bare).await?, mapping)?;
+    refuse(mapping, &of_columns(&database.open_lanes(bare).await?, columns(mapping)?, mapping))?;
     database.open_lanes(mapping.description()?).await
+}
+
+/// What does not fit of a table that has columns for claims.
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub(super) async fn misfits<D>(database: &D, mapping: &Mapping) -> Result<Vec<Misfit>, StoreError>
+where
+    D: SqlDatabase,
+    D::Lanes: RowTable,
+{
+    let bare = Table::named(mapping.table.clone(), [mapping.id.as_str()])?;
+    let wrong = of_columns(&database.open_lanes(bare).await?, columns(mapping)?, mapping);
+    if !wrong.is_empty() {
+        return Ok(wrong);
+    }
+    order_fits(mapping)?;
+    of_indexes(&database.open_lanes(mapping.description()?).await?, mapping).await
 }
 
 /// Refuses a mapping that does not fit.
 pub(super) async fn fits<T: RowTable>(table: &T, mapping: &Mapping) -> Result<(), StoreError> {
-    columns_fit(table, mapping)?;
+    refuse(mapping, &of_columns(table, columns(mapping)?, mapping))?;
     order_fits(mapping)?;
+    refuse(mapping, &of_indexes(table, mapping).await?)
+}
+
+/// What does not fit of a table whose claims are kept beside it.
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub(super) fn of_host<T: RowTable>(table: &T, mapping: &Mapping, at_end: &AtEnd) -> Vec<Misfit> {
+    let mut wanted = content(mapping);
+    if let AtEnd::Write { status, published, dead, published_at, failures } = at_end {
+        wanted.extend([published, dead].map(|word| (status.as_str(), Role::Content, word.clone())));
+        wanted.extend(published_at.iter().map(|column| (column.as_str(), Role::Moment, now())));
+        wanted.extend(failures.iter().map(|column| (column.as_str(), Role::Count, Value::Int(0))));
+    }
+    of_columns(table, wanted, mapping)
+}
+
+async fn of_indexes<T: RowTable>(table: &T, mapping: &Mapping) -> Result<Vec<Misfit>, StoreError> {
     let mut wanted = Vec::new();
     for spec in claims(mapping)? {
         if !table.is_servable(&spec).await? {
@@ -55,14 +122,9 @@ pub(super) async fn fits<T: RowTable>(table: &T, mapping: &Mapping) -> Result<()
         wanted.push(key_index(table.database(), mapping));
     }
     wanted.dedup();
-    if wanted.is_empty() {
-        return Ok(());
-    }
-    let detail = format!(
-        "no index gives the rows of a claim in their order, so each claim would read and sort all that waits; run: {}",
-        wanted.join("; ")
-    );
-    Err(StoreError::schema(OP, mapping.table.to_string(), detail))
+    let what =
+        "no index gives the rows of a claim in their order, so each claim would read and sort all that waits";
+    Ok(wanted.into_iter().map(|statement| Misfit::new(what, Some(statement))).collect())
 }
 
 fn claims(mapping: &Mapping) -> Result<Vec<ClaimSpec>, StoreError> {
@@ -106,19 +168,20 @@ fn order_fits(mapping: &Mapping) -> Result<(), StoreError> {
     }
 }
 
+/// A column, what it is for, and what it must be able to hold.
+type Wanted<'m> = (&'m str, Role, Value);
+
+/// The columns that are read, and those that a row is chosen by.
+fn content(mapping: &Mapping) -> Vec<Wanted<'_>> {
+    let read = mapping.content().map(|column| (column, Role::Content, Value::Null));
+    let chosen = mapping.filter.iter().map(|(column, value)| (column.as_str(), Role::Content, value.clone()));
+    read.chain(chosen).collect()
+}
+
 /// The columns that a mapping names, with what will be written to them.
-fn columns(mapping: &Mapping) -> Result<Vec<(&str, Role, Value)>, StoreError> {
+fn columns(mapping: &Mapping) -> Result<Vec<Wanted<'_>>, StoreError> {
     let claim = mapping.claim_columns()?;
-    let mut wanted: Vec<(&str, Role, Value)> = Vec::new();
-    let content =
-        [&mapping.key, &mapping.headers, &mapping.content_type_column, &mapping.created, &mapping.position];
-    let read = mapping.topic.columns().chain(content.into_iter().flatten().map(String::as_str));
-    let read =
-        read.chain([mapping.payload.as_str()]).chain(mapping.order.iter().map(|(column, _)| column.as_str()));
-    let read = read.chain(mapping.header_columns.iter().map(|(_, column)| column.as_str()));
-    wanted.extend(read.map(|column| (column, Role::Content, Value::Null)));
-    wanted
-        .extend(mapping.filter.iter().map(|(column, value)| (column.as_str(), Role::Content, value.clone())));
+    let mut wanted = content(mapping);
     wanted.extend(claim.words.open().map(|word| (claim.status.as_str(), Role::Status, word.clone())));
     wanted.push((&claim.owner, Role::Owner, Value::Text(String::new())));
     wanted.push((&claim.lease_end, Role::Moment, now()));
@@ -139,25 +202,26 @@ fn columns(mapping: &Mapping) -> Result<Vec<(&str, Role, Value)>, StoreError> {
     Ok(wanted)
 }
 
-fn columns_fit<T: RowTable>(table: &T, mapping: &Mapping) -> Result<(), StoreError> {
+fn of_columns<T: RowTable>(table: &T, wanted: Vec<Wanted<'_>>, mapping: &Mapping) -> Vec<Misfit> {
     let database = table.database();
-    let mut wrong: Vec<String> = Vec::new();
-    for (column, role, value) in columns(mapping)? {
-        let problem = match table.fit(column, &value) {
+    let mut wrong: Vec<Misfit> = Vec::new();
+    for (column, role, value) in wanted {
+        let misfit = match table.fit(column, &value) {
             Fit::Fits => continue,
-            Fit::Missing(detail) if role == Role::Content => format!("{detail}; name the one that is meant"),
-            Fit::Missing(detail) => format!("{detail}; run: {}", add_column(database, mapping, column, role)),
-            Fit::Wrong(detail) if role == Role::Content => format!("{detail}; name a value of its type"),
-            Fit::Wrong(detail) => format!("{detail}; {}", change_column(database, mapping, column, role)),
+            Fit::Missing(detail) if role == Role::Content => {
+                Misfit::new(format!("{detail}; name the one that is meant"), None)
+            }
+            Fit::Missing(detail) => Misfit::new(detail, Some(add_column(database, mapping, column, role))),
+            Fit::Wrong(detail) if role == Role::Content => {
+                Misfit::new(format!("{detail}; name a value of its type"), None)
+            }
+            Fit::Wrong(detail) => change_column(database, mapping, column, role, detail),
         };
-        if !wrong.contains(&problem) {
-            wrong.push(problem);
+        if !wrong.contains(&misfit) {
+            wrong.push(misfit);
         }
     }
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err(StoreError::schema(OP, mapping.table.to_string(), wrong.join(". "))),
-    }
+    wrong
 }
 
 /// The type that a column of this role has where sendoff's own statements make it.
@@ -192,20 +256,23 @@ fn add_column(database: Database, mapping: &Mapping, column: &str, role: Role) -
     format!("ALTER TABLE {table} ADD COLUMN {name} {}", type_of(database, mapping, role))
 }
 
-fn change_column(database: Database, mapping: &Mapping, column: &str, role: Role) -> String {
+fn change_column(database: Database, mapping: &Mapping, column: &str, role: Role, detail: String) -> Misfit {
     let (table, name) = (quoted_table(database, mapping), quote(database, column));
     let wanted = type_of(database, mapping, role);
     match database {
         Database::Postgres | Database::Memory => {
             let bare = wanted.split(' ').next().unwrap_or(&wanted).to_owned();
-            format!("run: ALTER TABLE {table} ALTER COLUMN {name} TYPE {bare} USING {name}::text::{bare}")
+            let run =
+                format!("ALTER TABLE {table} ALTER COLUMN {name} TYPE {bare} USING {name}::text::{bare}");
+            Misfit::new(detail, Some(run))
         }
-        Database::Mysql => format!("run: ALTER TABLE {table} MODIFY COLUMN {name} {wanted}"),
+        Database::Mysql => {
+            Misfit::new(detail, Some(format!("ALTER TABLE {table} MODIFY COLUMN {name} {wanted}")))
+        }
         Database::Sqlite => {
             let other = quote(database, &format!("sendoff_{column}"));
-            format!(
-                "SQLite changes no types: map another one, run: ALTER TABLE {table} ADD COLUMN {other} {wanted}"
-            )
+            let what = format!("{detail}; SQLite changes no types: map another one");
+            Misfit::new(what, Some(format!("ALTER TABLE {table} ADD COLUMN {other} {wanted}")))
         }
     }
 }

@@ -54,6 +54,27 @@ pub(crate) struct ClaimColumns {
     pub(crate) stamp: Option<Stamp>,
 }
 
+impl ClaimColumns {
+    fn meanings(&self) -> Vec<(&'static str, &str)> {
+        let stamp = self.stamp.as_ref().map(|stamp| match stamp {
+            Stamp::Fresh(column) | Stamp::Counter(column) => column,
+        });
+        let all = [
+            ("status", Some(&self.status)),
+            ("owner", Some(&self.owner)),
+            ("lease_end", Some(&self.lease_end)),
+            ("attempts", Some(&self.attempts)),
+            ("token", self.token.as_ref()),
+            ("claimed_at", self.claimed_at.as_ref()),
+            ("due", self.due.as_ref()),
+            (if self.error_is_json { "error_json" } else { "error" }, self.error.as_ref()),
+            ("published_at", self.published_at.as_ref()),
+            ("stamp", stamp),
+        ];
+        all.into_iter().filter_map(|(role, column)| Some((role, column?.as_str()))).collect()
+    }
+}
+
 /// What the columns of a host's own table mean.
 ///
 /// ```
@@ -76,6 +97,7 @@ pub struct Mapping {
     pub(crate) table: TableName,
     pub(crate) id: String,
     pub(crate) topic: Template,
+    pub(crate) target: Option<String>,
     pub(crate) key: Option<String>,
     pub(crate) payload: String,
     pub(crate) headers: Option<String>,
@@ -109,6 +131,7 @@ impl Mapping {
             table: name,
             id: id.to_owned(),
             topic: Template::parse("{topic}")?,
+            target: None,
             key: None,
             payload: "payload".to_owned(),
             headers: None,
@@ -141,6 +164,22 @@ impl Mapping {
     pub fn topic(mut self, template: &str) -> Result<Self, StoreError> {
         self.topic = Template::parse(template)?;
         Ok(self)
+    }
+
+    /// The column that says which target an event is for. A relay of several targets hands each the rows that name it; see [`of_target`](Self::of_target).
+    #[must_use]
+    pub fn target(mut self, column: &str) -> Self {
+        self.target = Some(column.to_owned());
+        self
+    }
+
+    /// The rows of one target: those that name it, or all where no column says.
+    #[must_use]
+    pub fn of_target(mut self, target: &str) -> Self {
+        match self.target.take() {
+            Some(column) => self.only(&column, target),
+            None => self,
+        }
     }
 
     /// The column of the ordering key. An empty or NULL one is none.
@@ -189,6 +228,13 @@ impl Mapping {
     #[must_use]
     pub fn created(mut self, column: &str) -> Self {
         self.created = Some(column.to_owned());
+        self
+    }
+
+    /// Forgets the order that was named, for another.
+    #[must_use]
+    pub fn without_order(mut self) -> Self {
+        self.order.clear();
         self
     }
 
@@ -336,6 +382,44 @@ impl Mapping {
         &self.table
     }
 
+    /// Every column that it names, with what it is for: the name of the method that says so.
+    pub fn meanings(&self) -> Vec<(&'static str, &str)> {
+        fn one<'c>(role: &'static str, column: &'c Option<String>) -> Option<(&'static str, &'c str)> {
+            column.as_deref().map(|column| (role, column))
+        }
+        let mut all = vec![("id", self.id.as_str())];
+        all.extend(self.topic.columns().map(|column| ("topic", column)));
+        all.extend(one("target", &self.target));
+        all.extend(one("key", &self.key));
+        all.push(("payload", &self.payload));
+        all.extend(one("headers", &self.headers));
+        all.extend(self.header_columns.iter().map(|(_, column)| ("header", column.as_str())));
+        all.extend(one("content_type_column", &self.content_type_column));
+        all.extend(one("created", &self.created));
+        all.extend(self.order.iter().map(|(column, _)| ("order_by", column.as_str())));
+        all.extend(one("position", &self.position));
+        all.extend(self.filter.iter().map(|(column, _)| ("only", column.as_str())));
+        all.extend(one("attempts_max_column", &self.attempts_max_column));
+        all.extend(self.claim.iter().flat_map(ClaimColumns::meanings));
+        all
+    }
+
+    /// The columns that events are read from, and taken by.
+    pub(crate) fn content(&self) -> impl Iterator<Item = &str> {
+        let single = [
+            &self.target,
+            &self.key,
+            &self.headers,
+            &self.content_type_column,
+            &self.created,
+            &self.position,
+        ];
+        let single = single.into_iter().flatten().map(String::as_str);
+        let order = self.order.iter().map(|(column, _)| column.as_str());
+        let headers = self.header_columns.iter().map(|(_, column)| column.as_str());
+        self.topic.columns().chain(single).chain([self.payload.as_str()]).chain(order).chain(headers)
+    }
+
     /// The ordering keys of these rows, each once.
     pub(crate) fn keys_of(&self, records: &[Record]) -> Vec<Value> {
         let Some(column) = &self.key else { return Vec::new() };
@@ -348,7 +432,14 @@ impl Mapping {
     pub(crate) fn returned(&self) -> Result<Vec<Ident>, StoreError> {
         let mut returned: Vec<&str> = vec![&self.id];
         returned.extend(self.topic.columns());
-        let single = [&self.key, &self.headers, &self.content_type_column, &self.created, &self.position];
+        let single = [
+            &self.target,
+            &self.key,
+            &self.headers,
+            &self.content_type_column,
+            &self.created,
+            &self.position,
+        ];
         returned.extend(single.into_iter().flatten().map(String::as_str));
         returned.extend(self.attempts_max_column.as_deref());
         returned.extend(self.header_columns.iter().map(|(_, column)| column.as_str()));
@@ -368,9 +459,23 @@ impl Mapping {
     /// # Errors
     /// `Rejected` for a bad name.
     pub fn description(&self) -> Result<Table, StoreError> {
+        self.described(&[])
+    }
+
+    /// The same, with what an operator wants to see of a claim.
+    pub(crate) fn operators_description(&self) -> Result<Table, StoreError> {
+        let Some(claim) = &self.claim else { return self.description() };
+        let wanted = [Some(&claim.owner), Some(&claim.lease_end), claim.due.as_ref(), claim.error.as_ref()];
+        self.described(&wanted.into_iter().flatten().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    fn described(&self, more: &[&str]) -> Result<Table, StoreError> {
         let mut table = Table::named(self.table.clone(), [self.id.as_str()])?;
         let returned = self.returned()?;
-        table = table.returning(returned.iter().map(Ident::as_str))?;
+        let mut returned: Vec<&str> = returned.iter().map(Ident::as_str).collect();
+        let more: Vec<&str> = more.iter().copied().filter(|column| !returned.contains(column)).collect();
+        returned.extend(more);
+        table = table.returning(returned)?;
         for (column, unit) in &self.epochs {
             table = table.epoch(column, *unit)?;
         }

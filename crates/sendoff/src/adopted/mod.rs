@@ -22,6 +22,8 @@
 //!   or written when a row is delivered.
 //! - **Order.** None is promised unless the mapping says [`ordered_by_key`](Mapping::ordered_by_key): rows are taken in the order of the host's column, and
 //!   by several workers at once.
+//! - **Operators** see it through [`Targets`], target by target; what belongs to sendoff's own outbox is refused with a reason. What would be delivered can be looked at
+//!   without claiming anything (`Adopted::shadow`).
 //! - **A mapping that does not fit is refused** when it is opened, with the statement that would mend it.
 //!
 //! [`Source`]: crate::outbox::Source
@@ -37,19 +39,26 @@ mod mapping;
 pub mod presets;
 mod reading;
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+mod shadow;
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 mod side;
 mod source;
 mod state;
 mod table;
+mod targets;
 mod template;
 mod worker;
 
+pub use check::Misfit;
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 pub use framework::{FRAMEWORK_LEASE, Framework};
 pub use inspect::{Claim, Listing, RowState};
 pub use leases::Answer;
 pub use mapping::{Mapping, Stamp, Words};
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+pub use shadow::{Refusal, Shadow};
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 pub use side::{AtEnd, Beside};
 pub use source::{Adopted, Batch};
 pub use table::{Database, Fit, RowTable};
+pub use targets::Targets;

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 /// # Errors
 /// `Rejected` for a bad name.
 pub fn framework(table: &str, broker: &str) -> Result<Mapping, StoreError> {
-    Ok(framework_rows(table)?.only("target_broker", broker))
+    Ok(framework_rows(table)?.of_target(broker))
 }
 
 /// The same with the order of partition keys kept, by the time at which rows were written: their priority is left aside. See
@@ -20,12 +20,22 @@ pub fn framework(table: &str, broker: &str) -> Result<Mapping, StoreError> {
 /// # Errors
 /// `Rejected` for a bad name.
 pub fn framework_in_order(table: &str, broker: &str) -> Result<Mapping, StoreError> {
-    let rows = framework_content(table)?.order_by("created_at").only("target_broker", broker);
-    Ok(rows.ordered_by_key())
+    Ok(framework_rows_in_order(table)?.of_target(broker))
 }
 
-/// The same, for all target brokers.
-pub(super) fn framework_rows(table: &str) -> Result<Mapping, StoreError> {
+/// The same as [`framework_in_order`], for all target brokers.
+///
+/// # Errors
+/// `Rejected` for a bad name.
+pub fn framework_rows_in_order(table: &str) -> Result<Mapping, StoreError> {
+    Ok(framework_content(table)?.order_by("created_at").ordered_by_key())
+}
+
+/// The same as [`framework`], for all target brokers: a row's is its target.
+///
+/// # Errors
+/// `Rejected` for a bad name.
+pub fn framework_rows(table: &str) -> Result<Mapping, StoreError> {
     Ok(framework_content(table)?.order_by_desc("priority").order_by("created_at"))
 }
 
@@ -39,6 +49,7 @@ fn framework_content(table: &str) -> Result<Mapping, StoreError> {
     };
     Ok(Mapping::new(table, "id")?
         .topic("{type}")?
+        .target("target_broker")
         .key("stream_name")
         .payload("data")
         .header("message-id", "message_id")

@@ -8,7 +8,8 @@ use super::mapping::Mapping;
 use crate::claim::{Key, Record, Timestamp, Value};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::{
-    Attempts, CONTENT_TYPE_BYTES_MAX, Event, EventId, Headers, KEY_BYTES_MAX, Standing, TOPIC_BYTES_MAX,
+    Attempts, CONTENT_TYPE_BYTES_MAX, Event, EventId, HEADERS_BYTES_MAX, Headers, KEY_BYTES_MAX, Standing,
+    TOPIC_BYTES_MAX,
 };
 
 /// A row that was claimed.
@@ -82,7 +83,12 @@ impl Mapping {
         let topic = self.topic.fill(texts);
         let ordering_key = optional(&self.key)?.and_then(text).filter(|key| !key.is_empty());
         let content_type = optional(&self.content_type_column)?.and_then(text).or(self.content_type.clone());
-        let created = optional(&self.created)?.and_then(|value| self.moment(value));
+        let created = match &self.created {
+            Some(name) => self.moment(name, column(name)?),
+            None => None,
+        };
+        let target = optional(&self.target)?
+            .map_or_else(|| target.to_owned(), |value| text(value).unwrap_or_default());
         let position = match optional(&self.position)? {
             Some(Value::Int(number)) => Some(*number),
             _ => None,
@@ -98,7 +104,7 @@ impl Mapping {
                 event_id: event_id(&self.table.to_string(), &key.0[0]),
                 position: position.unwrap_or(0),
                 standing: if position.is_some() { Standing::Column } else { Standing::Unknown },
-                target: target.to_owned(),
+                target,
                 lane: 0,
                 topic,
                 key: key_text,
@@ -113,11 +119,11 @@ impl Mapping {
     }
 
     /// A moment, as the column it is in has it.
-    fn moment(&self, value: &Value) -> Option<Timestamp> {
+    pub(crate) fn moment(&self, column: &str, value: &Value) -> Option<Timestamp> {
         match value {
             Value::Timestamp(at) => Some(*at),
             Value::Int(number) => {
-                let of_column = |(column, _): &&(String, _)| Some(column) == self.created.as_ref();
+                let of_column = |(named, _): &&(String, _)| named == column;
                 let unit = self.epochs.iter().find(of_column).map_or(1, |(_, unit)| unit.micros());
                 number.checked_mul(unit).map(Timestamp::from_micros)
             }
@@ -151,7 +157,7 @@ impl Mapping {
                 headers.insert(name.clone(), one_line(text));
             }
         }
-        Ok(Ok(headers))
+        Ok(headers_fit(&headers).map(|()| headers))
     }
 }
 
@@ -165,6 +171,21 @@ fn json_text(value: serde_json::Value) -> String {
 /// A header is one line. JSON may have been written over many, with line breaks between its parts only.
 fn one_line(text: String) -> String {
     if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ") } else { text }
+}
+
+/// As an event that is written through this library must be.
+fn headers_fit(headers: &Headers) -> Result<(), String> {
+    let mut bytes = 0;
+    for (name, value) in headers {
+        if name.is_empty() || name.contains(char::is_control) {
+            return Err("the name of a header is empty, or has a control character".to_owned());
+        }
+        bytes += name.len() + value.len();
+    }
+    match bytes > HEADERS_BYTES_MAX {
+        true => Err(format!("its headers have {bytes} bytes; at most {HEADERS_BYTES_MAX} are taken")),
+        false => Ok(()),
+    }
 }
 
 fn checked(part: &str, text: String, most: usize) -> Result<String, String> {
@@ -181,7 +202,7 @@ fn checked(part: &str, text: String, most: usize) -> Result<String, String> {
 }
 
 /// A value as text; none if it is NULL, or bytes that are no text.
-fn text(value: &Value) -> Option<String> {
+pub(crate) fn text(value: &Value) -> Option<String> {
     match value {
         Value::Text(text) => Some(text.clone()),
         Value::Int(number) => Some(number.to_string()),
@@ -260,6 +281,17 @@ mod tests {
             assert_eq!(written_moment(text), Some(Timestamp::from_micros(micros)), "{text}");
         }
         assert_eq!(written_moment("yesterday"), None);
+    }
+
+    #[test]
+    fn headers_that_no_event_could_have_are_refused() {
+        let one = |name: &str, value: &str| Headers::from([(name.to_owned(), value.to_owned())]);
+        assert_eq!(headers_fit(&one("tenant", "acme")), Ok(()));
+        for wrong in ["", "a\nb"] {
+            assert!(headers_fit(&one(wrong, "x")).unwrap_err().contains("the name of a header"), "{wrong:?}");
+        }
+        let long = headers_fit(&one("n", &"v".repeat(HEADERS_BYTES_MAX))).unwrap_err();
+        assert!(long.contains("at most 16384 are taken"), "{long}");
     }
 
     #[test]

@@ -9,6 +9,8 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::backing::{Backing, Own};
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+use super::check::Misfit;
 use super::inspect::{self, Listing, RowState};
 use super::leases::{Answer, Change, Grant};
 use super::mapping::Mapping;
@@ -17,9 +19,9 @@ use super::side::{self, Beside, Side};
 use super::table::RowTable;
 use super::worker::RowWorker;
 use super::{check, inspect::Claim};
-use crate::claim::{Claimable as _, Key, Value};
+use crate::claim::{Claimable as _, Key, Record, Timestamp, Value};
 use crate::error::StoreError;
-use crate::outbox::{Engine, Outcome, Source, WorkerConfig};
+use crate::outbox::{Engine, EventState, Outcome, Source, WorkerConfig};
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 use crate::stores::sql::SqlDatabase;
 
@@ -39,6 +41,14 @@ trait Rows: fmt::Debug + Send + Sync {
     /// What those of its claims mean.
     fn claims_mapping(&self) -> &Mapping;
     async fn list(&self, state: RowState, limit: u32) -> Result<Vec<Listing>, StoreError>;
+    async fn standing(
+        &self,
+        state: EventState,
+        one: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Vec<Listing>, StoreError>;
+    async fn counted(&self, state: EventState, most: u32) -> Result<u64, StoreError>;
+    async fn oldest(&self) -> Result<Option<Timestamp>, StoreError>;
     async fn claim(&self, grant: &Grant, limit: u32, lease: Duration) -> Result<Vec<Claim>, StoreError>;
     async fn settle(&self, grant: &Grant, rows: &[Key], change: &Change) -> Result<Vec<Answer>, StoreError>;
 }
@@ -55,7 +65,8 @@ impl<T: RowTable + Clone> Rows for OwnRows<T> {
 
     fn narrowed(&self, column: &str, value: Value) -> Result<Arc<dyn Rows>, StoreError> {
         let mapping = self.0.mapping.clone().only(column, value);
-        Ok(Arc::new(Self(Arc::new(Own { table: self.0.table.clone(), mapping }))))
+        let (table, seen) = (self.0.table.clone(), self.0.seen.clone());
+        Ok(Arc::new(Self(Arc::new(Own { table, seen, mapping }))))
     }
 
     fn mapping(&self) -> &Mapping {
@@ -70,6 +81,34 @@ impl<T: RowTable + Clone> Rows for OwnRows<T> {
         let records = inspect::rows(&self.0.table, &self.0.mapping, state, limit).await?;
         let rows = records.iter().map(|record| self.0.mapping.read(record, None, ""));
         rows.map(|row| row.map(Listing::from)).collect()
+    }
+
+    async fn standing(
+        &self,
+        state: EventState,
+        one: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Vec<Listing>, StoreError> {
+        let Own { seen, mapping, .. } = &*self.0;
+        let id = one.and_then(|id| inspect::id_of(seen, mapping, id));
+        if one.is_some() && id.is_none() {
+            return Ok(Vec::new());
+        }
+        let records = inspect::standing(seen, mapping, state, id.as_ref(), limit).await?;
+        let listing = |record: &Record| {
+            let mut listing = Listing::from(mapping.read(record, None, "")?);
+            mapping.told(record, &mut listing);
+            Ok(listing)
+        };
+        records.iter().map(listing).collect()
+    }
+
+    async fn counted(&self, state: EventState, most: u32) -> Result<u64, StoreError> {
+        inspect::counted(&self.0.table, &self.0.mapping, state, most).await
+    }
+
+    async fn oldest(&self) -> Result<Option<Timestamp>, StoreError> {
+        inspect::oldest(&self.0.table, &self.0.mapping).await
     }
 
     async fn claim(&self, grant: &Grant, limit: u32, lease: Duration) -> Result<Vec<Claim>, StoreError> {
@@ -113,6 +152,23 @@ where
         let records = inspect::rows(self.0.claims(), self.0.mapping(), state, limit).await?;
         let (rows, _) = self.0.events(&records, "").await?;
         Ok(rows.into_iter().map(Listing::from).collect())
+    }
+
+    async fn standing(
+        &self,
+        state: EventState,
+        one: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Vec<Listing>, StoreError> {
+        self.0.standing(state, one, limit).await
+    }
+
+    async fn counted(&self, state: EventState, most: u32) -> Result<u64, StoreError> {
+        self.0.counted(state, most).await
+    }
+
+    async fn oldest(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.0.oldest().await
     }
 
     async fn claim(&self, grant: &Grant, limit: u32, lease: Duration) -> Result<Vec<Claim>, StoreError> {
@@ -176,7 +232,9 @@ impl Adopted {
         D::Lanes: RowTable,
     {
         let table = check::open(database, &mapping).await?;
-        Self::over(table, mapping).await
+        check::fits(&table, &mapping).await?;
+        let seen = database.open_lanes(mapping.operators_description()?).await?;
+        Ok(Self { rows: Arc::new(OwnRows(Arc::new(Own { table, seen, mapping }))) })
     }
 
     /// Takes a table that a store has open.
@@ -185,7 +243,7 @@ impl Adopted {
     /// As `open`.
     pub async fn over<T: RowTable + Clone>(table: T, mapping: Mapping) -> Result<Self, StoreError> {
         check::fits(&table, &mapping).await?;
-        Ok(Self { rows: Arc::new(OwnRows(Arc::new(Own { table, mapping }))) })
+        Ok(Self { rows: Arc::new(OwnRows(Arc::new(Own { seen: table.clone(), table, mapping }))) })
     }
 
     /// Opens a table whose claims are kept beside it, after checking that the mapping fits. What the host's table does not have is not needed of it.
@@ -216,6 +274,56 @@ impl Adopted {
         database.run_schema(&beside.table.to_string(), &script).await
     }
 
+    /// The statements by which [`make_beside`](Self::make_beside) makes it, for those who run their migrations themselves.
+    ///
+    /// # Errors
+    /// As `make_beside`.
+    #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+    pub async fn beside_script<D>(
+        database: &D,
+        mapping: &Mapping,
+        beside: &Beside,
+    ) -> Result<String, StoreError>
+    where
+        D: SqlDatabase,
+        D::Lanes: RowTable,
+    {
+        side::script(database, mapping, beside).await
+    }
+
+    /// Whether the table beside a host's is there.
+    ///
+    /// # Errors
+    /// As the store's.
+    #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+    pub async fn has_beside<D>(database: &D, mapping: &Mapping, beside: &Beside) -> Result<bool, StoreError>
+    where
+        D: SqlDatabase,
+        D::Lanes: RowTable,
+    {
+        Ok(side::known(database, mapping, beside).await?.is_some())
+    }
+
+    /// What keeps a mapping from fitting its table, each with the statement that mends it; none: it can be opened. Reads only.
+    ///
+    /// # Errors
+    /// `Schema` if there is no such table or its id is not unique, with what to do; `Rejected` if the mapping contradicts itself.
+    #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
+    pub async fn misfits<D>(
+        database: &D,
+        mapping: &Mapping,
+        beside: Option<&Beside>,
+    ) -> Result<Vec<Misfit>, StoreError>
+    where
+        D: SqlDatabase,
+        D::Lanes: RowTable,
+    {
+        match beside {
+            Some(beside) => side::misfits(database, mapping, beside).await,
+            None => check::misfits(database, mapping).await,
+        }
+    }
+
     /// The same table, with only those rows that have this value in this column.
     ///
     /// # Errors
@@ -236,6 +344,39 @@ impl Adopted {
     /// As the store's.
     pub async fn list(&self, state: RowState, limit: u32) -> Result<Vec<Listing>, StoreError> {
         self.rows.list(state, limit).await
+    }
+
+    /// The first rows that stand so, as an operator counts them: each row is in one state alone. Reads only. What has not been taken in beside the table is
+    /// unprocessed.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn standing(&self, state: EventState, limit: u32) -> Result<Vec<Listing>, StoreError> {
+        self.rows.standing(state, None, limit).await
+    }
+
+    /// The row of this id, if it stands so. None as well where the host's ids are no UUIDs.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub(super) async fn find(&self, id: Uuid, state: EventState) -> Result<Option<Listing>, StoreError> {
+        Ok(self.rows.standing(state, Some(id), 1).await?.pop())
+    }
+
+    /// How many rows stand so, no further than `most`. Reads only.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn counted(&self, state: EventState, most: u32) -> Result<u64, StoreError> {
+        self.rows.counted(state, most).await
+    }
+
+    /// When the oldest row that is to be delivered was written, as far as a column says so. Reads only.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn oldest(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.rows.oldest().await
     }
 
     /// Claims up to `limit` rows by hand, without a worker: nobody renews their leases. `worker` is who has them, for people to read.

@@ -41,6 +41,9 @@ pub trait RowTable: Claimable<Id = Key, Row = Record> + fmt::Debug + 'static {
     /// The rows that a claim would take, as they are. Changes nothing.
     fn read(&self, spec: &ClaimSpec) -> impl Future<Output = Result<Vec<Record>, StoreError>> + Send;
 
+    /// How many rows a claim could take, no further than its limit. Changes nothing.
+    fn count(&self, spec: &ClaimSpec) -> impl Future<Output = Result<u64, StoreError>> + Send;
+
     /// Whether an index could serve this claim without a sort, however many rows there will be.
     fn is_servable(&self, spec: &ClaimSpec) -> impl Future<Output = Result<bool, StoreError>> + Send;
 }

@@ -394,6 +394,19 @@ pub enum Cancelled {
 /// What an operator can ask and do. No query reads more than a bounded number of rows.
 #[async_trait]
 pub trait Inspect: fmt::Debug + Send + Sync {
+    /// Events are claimed by lanes, and workers are registered. Not so for rows of a host's own table: then there are none of either.
+    fn has_lanes(&self) -> bool {
+        true
+    }
+
+    /// Whether the store answers.
+    ///
+    /// # Errors
+    /// As the store's.
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.workers().await.map(drop)
+    }
+
     /// How many events stand where.
     async fn counts(&self) -> Result<Counts, StoreError>;
 

@@ -1,11 +1,12 @@
 //! What is kept beside a host's table, and the statements that make it.
 
+use super::super::check::{self, Misfit};
 use super::super::mapping::{Mapping, Words};
 use super::super::table::{Fit, RowTable};
 use super::OP;
 use super::statements::Statements;
-use crate::claim::{TableName, Value};
-use crate::error::StoreError;
+use crate::claim::{Table, TableName, Value};
+use crate::error::{StoreError, StoreErrorKind};
 use crate::stores::sql::{Dialect, SqlDatabase};
 
 /// What is done to a host's row when it is delivered or given up.
@@ -50,6 +51,24 @@ impl Beside {
         Ok(Self { table, at_end: AtEnd::Leave })
     }
 
+    /// The same in another table.
+    ///
+    /// # Errors
+    /// `Rejected` for a bad name.
+    pub fn named(self, table: &str) -> Result<Self, StoreError> {
+        Ok(Self { table: Self::new(table)?.table, ..self })
+    }
+
+    /// What is done to a host's row when it is delivered or given up.
+    pub fn end(&self) -> &AtEnd {
+        &self.at_end
+    }
+
+    /// The table that claims are kept in.
+    pub fn table(&self) -> &TableName {
+        &self.table
+    }
+
     /// What is done to a host's row when it is delivered or given up.
     #[must_use]
     pub fn at_end(mut self, at_end: AtEnd) -> Self {
@@ -57,7 +76,7 @@ impl Beside {
         self
     }
 
-    pub(super) fn mapping(&self, host: &Mapping) -> Result<Mapping, StoreError> {
+    pub(in crate::adopted) fn mapping(&self, host: &Mapping) -> Result<Mapping, StoreError> {
         let words =
             Words { pending: 0.into(), processing: None, published: 1.into(), failed: None, dead: 2.into() };
         let mut mapping = Mapping::new(&self.table.to_string(), "id")?
@@ -74,6 +93,53 @@ impl Beside {
         }
         Ok(mapping)
     }
+}
+
+/// The table beside a host's, if it is there.
+pub(in crate::adopted) async fn known<D>(
+    database: &D,
+    host: &Mapping,
+    beside: &Beside,
+) -> Result<Option<D::Lanes>, StoreError>
+where
+    D: SqlDatabase,
+    D::Lanes: RowTable,
+{
+    match database.open_lanes(beside.mapping(host)?.description()?).await {
+        Ok(claims) => Ok(Some(claims)),
+        Err(error) if error.kind() == StoreErrorKind::Schema => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// That it is not there, and the statements that make it.
+pub(super) async fn missing<D>(database: &D, host: &Mapping, beside: &Beside) -> Result<Misfit, StoreError>
+where
+    D: SqlDatabase,
+    D::Lanes: RowTable,
+{
+    let script = script(database, host, beside).await?;
+    let lines = script.lines().filter(|line| !line.trim_start().starts_with("--")).map(str::trim);
+    let what = format!("claims are to be kept in {}, which is not there", beside.table);
+    Ok(Misfit::new(what, Some(lines.collect::<Vec<_>>().join(" "))))
+}
+
+/// What does not fit of a table whose claims are kept beside it, and of that one.
+pub(in crate::adopted) async fn misfits<D>(
+    database: &D,
+    host: &Mapping,
+    beside: &Beside,
+) -> Result<Vec<Misfit>, StoreError>
+where
+    D: SqlDatabase,
+    D::Lanes: RowTable,
+{
+    let bare = Table::named(host.table.clone(), [host.id.as_str()])?;
+    let mut misfits = check::of_host(&database.open_lanes(bare).await?, host, &beside.at_end);
+    if misfits.is_empty() && known(database, host, beside).await?.is_none() {
+        misfits.push(missing(database, host, beside).await?);
+    }
+    Ok(misfits)
 }
 
 /// The statements that make the table beside a host's.

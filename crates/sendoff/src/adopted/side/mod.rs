@@ -4,6 +4,7 @@
 //! whenever it commits. Claims, retries and attempts are then rows of that table, by the claim primitive.
 
 mod beside;
+mod operator;
 mod statements;
 
 use std::collections::{HashMap, HashSet};
@@ -12,8 +13,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub(super) use self::beside::script;
 pub use self::beside::{AtEnd, Beside};
+pub(super) use self::beside::{known, misfits, script};
 use self::statements::{Statements, bind};
 use super::backing::Backing;
 use super::leases::{self, Answer, Change, Grant};
@@ -21,7 +22,7 @@ use super::mapping::Mapping;
 use super::reading::Row;
 use super::table::{Fit, RowTable};
 use crate::claim::{ClaimSpec, Claimable as _, Ident, Key, Nulls, Predicate, Record, Value, col};
-use crate::error::{StoreError, StoreErrorKind};
+use crate::error::StoreError;
 use crate::outbox::Failure;
 use crate::stores::sql::{Bind, Dialect, SqlDatabase, Statement, retry};
 
@@ -43,6 +44,8 @@ pub(super) struct Side<D: SqlDatabase> {
     host: D::Lanes,
     host_mapping: Mapping,
     claims: D::Lanes,
+    /// The same, with what an operator wants to see.
+    seen: D::Lanes,
     mapping: Mapping,
     at_end: AtEnd,
     statements: Statements,
@@ -96,6 +99,8 @@ async fn new_columns<T: RowTable>(
 #[derive(Debug, Default)]
 struct Pace {
     take_in_at: Option<Instant>,
+    /// How many rows were not taken in, and until when that is taken to be so.
+    waiting: Option<(u64, Instant)>,
     sweep_at: Option<Instant>,
 }
 
@@ -106,24 +111,16 @@ where
 {
     pub(super) async fn open(database: &D, host: Mapping, beside: &Beside) -> Result<Self, StoreError> {
         let host_table = database.open_lanes(host.description()?).await?;
+        let at_end = beside.at_end.clone();
+        super::check::refuse(&host, &super::check::of_host(&host_table, &host, &at_end))?;
         let mapping = beside.mapping(&host)?;
-        let claims = match database.open_lanes(mapping.description()?).await {
-            Ok(claims) => claims,
-            Err(error) if error.kind() == StoreErrorKind::Schema => {
-                let script = script(database, &host, beside).await?;
-                let lines = script.lines().filter(|line| !line.trim_start().starts_with("--")).map(str::trim);
-                let detail = format!(
-                    "claims are to be kept in {}, which is not there; run: {}",
-                    beside.table,
-                    lines.collect::<Vec<_>>().join(" ")
-                );
-                return Err(StoreError::schema(OP, host.table.to_string(), detail));
-            }
-            Err(error) => return Err(error),
+        let Some(claims) = beside::known(database, &host, beside).await? else {
+            let missing = beside::missing(database, &host, beside).await?;
+            return Err(StoreError::schema(OP, host.table.to_string(), missing.to_string()));
         };
         super::check::fits(&claims, &mapping).await?;
+        let seen = database.open_lanes(mapping.operators_description()?).await?;
         let statements = Statements::new(database.dialect(), &beside.table, &host)?;
-        let at_end = beside.at_end.clone();
         let pace = Mutex::default();
         let new_columns = new_columns(database.dialect(), &host_table, &host, &at_end).await?.map(Arc::new);
         Ok(Self {
@@ -131,6 +128,7 @@ where
             host: host_table,
             host_mapping: host,
             claims,
+            seen,
             mapping,
             at_end,
             statements,
@@ -152,6 +150,7 @@ where
             database: self.database.clone(),
             host: self.host.clone(),
             claims: self.claims.clone(),
+            seen: self.seen.clone(),
             mapping: self.mapping.clone(),
             at_end: self.at_end.clone(),
             new_columns: self.new_columns.clone(),
@@ -208,7 +207,7 @@ where
 
     /// The host's rows of these ids; `wanted`: only those that are still to be delivered. A statement that takes in may have begun before a row was taken in by
     /// another, delivered and forgotten, and have taken it in again: what the host's row says is looked at after it is claimed.
-    async fn host_rows(&self, ids: &[Key], wanted: bool) -> Result<Vec<Record>, StoreError> {
+    pub(super) async fn host_rows(&self, ids: &[Key], wanted: bool) -> Result<Vec<Record>, StoreError> {
         let mut rows = Vec::with_capacity(ids.len());
         for ids in ids.chunks(500) {
             let named = col(&self.host_mapping.id).is_in(ids.iter().filter_map(|id| id.0.first().cloned()));

@@ -26,6 +26,10 @@ impl RowTable for MemoryTable<Record> {
         Ok(rows.find(spec, now)?.into_iter().map(|index| rows.at(index)).collect())
     }
 
+    async fn count(&self, spec: &ClaimSpec) -> Result<u64, StoreError> {
+        Ok(self.read(spec).await?.len() as u64)
+    }
+
     /// It has no indexes, and no need for them.
     async fn is_servable(&self, _spec: &ClaimSpec) -> Result<bool, StoreError> {
         Ok(true)

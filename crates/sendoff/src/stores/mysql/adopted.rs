@@ -1,6 +1,8 @@
 //! What an adopted table needs of MariaDB or MySQL.
 
-use super::super::sql::{READ, fit, retry};
+use sqlx::Row as _;
+
+use super::super::sql::{COUNT, READ, fit, retry};
 use super::{MysqlTable, errors, index};
 use crate::adopted::{Database, Fit, RowTable};
 use crate::claim::{ClaimSpec, Record, Value};
@@ -27,6 +29,24 @@ impl RowTable for MysqlTable<Record> {
         })
         .await?;
         rows.iter().map(|row| sqlx::FromRow::from_row(row).map_err(convert)).collect()
+    }
+
+    async fn count(&self, spec: &ClaimSpec) -> Result<u64, StoreError> {
+        let statement = self.renderer(spec)?.fill(COUNT)?;
+        let rows = retry("count", &self.subject, self.database.patience, || async {
+            let mut connection = self
+                .database
+                .connections
+                .acquire()
+                .await
+                .map_err(|error| errors::convert("count", &self.subject, error))?;
+            let rows = self.fetch("count", &mut connection, &statement).await?;
+            connection.keep();
+            Ok(rows)
+        })
+        .await?;
+        let counted = rows.first().and_then(|row| row.try_get::<i64, _>(0).ok());
+        Ok(counted.and_then(|counted| u64::try_from(counted).ok()).unwrap_or_default())
     }
 
     async fn is_servable(&self, spec: &ClaimSpec) -> Result<bool, StoreError> {

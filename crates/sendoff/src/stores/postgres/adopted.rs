@@ -1,6 +1,8 @@
 //! What an adopted table needs of PostgreSQL.
 
-use super::super::sql::{READ, fit};
+use sqlx::Row as _;
+
+use super::super::sql::{COUNT, READ, fit};
 use super::{PostgresTable, layout};
 use crate::adopted::{Database, Fit, RowTable};
 use crate::claim::{ClaimSpec, Record, Value};
@@ -24,6 +26,13 @@ impl RowTable for PostgresTable<Record> {
         let statement = self.renderer(spec)?.fill(READ)?;
         let rows = self.run("read", &statement).await?;
         PostgresTable::read(self, "read", &rows)
+    }
+
+    async fn count(&self, spec: &ClaimSpec) -> Result<u64, StoreError> {
+        let statement = self.renderer(spec)?.fill(COUNT)?;
+        let rows = self.run("count", &statement).await?;
+        let counted = rows.first().and_then(|row| row.try_get::<i64, _>(0).ok());
+        Ok(counted.and_then(|counted| u64::try_from(counted).ok()).unwrap_or_default())
     }
 
     async fn is_servable(&self, spec: &ClaimSpec) -> Result<bool, StoreError> {

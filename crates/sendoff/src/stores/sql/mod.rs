@@ -59,6 +59,10 @@ pub use tasks::{SqlTasks, Tasks};
 #[cfg_attr(not(any(feature = "postgres", feature = "sqlite", feature = "mysql")), allow(dead_code))]
 pub(crate) const READ: &str = include_str!("../../adopted/read.sql");
 
+/// How many of them there are.
+#[cfg_attr(not(any(feature = "postgres", feature = "sqlite", feature = "mysql")), allow(dead_code))]
+pub(crate) const COUNT: &str = include_str!("../../adopted/count.sql");
+
 /// Keys per statement: far below every database's limit of bound values, and of MariaDB's thousand, from which
 /// on an IN list is turned into a join.
 pub(crate) const KEYS_PER_STATEMENT: usize = 500;

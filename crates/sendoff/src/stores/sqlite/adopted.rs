@@ -1,6 +1,8 @@
 //! What an adopted table needs of SQLite.
 
-use super::super::sql::{READ, fit, retry};
+use sqlx::Row as _;
+
+use super::super::sql::{COUNT, READ, fit, retry};
 use super::SqliteTable;
 use crate::adopted::{Database, Fit, RowTable};
 use crate::claim::{ClaimSpec, Record, Value};
@@ -26,6 +28,19 @@ impl RowTable for SqliteTable<Record> {
         })
         .await?;
         rows.iter().map(|row| SqliteTable::read(self, row)).collect()
+    }
+
+    async fn count(&self, spec: &ClaimSpec) -> Result<u64, StoreError> {
+        let statement = self.renderer(spec)?.fill(COUNT)?;
+        let rows = retry("count", &self.subject, self.database.patience, || async {
+            let mut connection = self.acquire("count").await?;
+            let rows = self.fetch("count", &mut connection, &statement).await?;
+            connection.keep();
+            Ok(rows)
+        })
+        .await?;
+        let counted = rows.first().and_then(|row| row.try_get::<i64, _>(0).ok());
+        Ok(counted.and_then(|counted| u64::try_from(counted).ok()).unwrap_or_default())
     }
 
     async fn is_servable(&self, spec: &ClaimSpec) -> Result<bool, StoreError> {

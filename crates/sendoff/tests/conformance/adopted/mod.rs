@@ -4,6 +4,7 @@ mod cases;
 mod framework;
 pub(crate) mod host;
 mod mappings;
+mod operator;
 mod plans;
 mod races;
 mod side;
@@ -87,6 +88,8 @@ pub(crate) fn trials() -> Vec<Trial> {
             races::four_processes_take_nothing_twice_and_lose_nothing,
             races::rows_of_a_killed_process_come_back_after_its_lease,
             races::a_frozen_process_settles_nothing,
+            operator::each_row_stands_in_one_state,
+            operator::a_shadow_claims_nothing,
         );
     }
     trials.extend(side::trials());
