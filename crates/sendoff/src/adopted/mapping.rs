@@ -463,6 +463,7 @@ impl Mapping {
     }
 
     /// The same, with what an operator wants to see of a claim.
+    #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
     pub(crate) fn operators_description(&self) -> Result<Table, StoreError> {
         let Some(claim) = &self.claim else { return self.description() };
         let wanted = [Some(&claim.owner), Some(&claim.lease_end), claim.due.as_ref(), claim.error.as_ref()];
