@@ -23,6 +23,7 @@ pub use predicate::{Column, Op, Predicate, col};
 pub use record::{FromRecord, Key, Record};
 pub use spec::{Assignment, Change, ClaimSpec, ClaimSpecBuilder, Direction, Nulls, Order};
 pub use table::{EpochUnit, Table};
+#[cfg(feature = "_sql")]
 pub(crate) use value::micros;
 pub use value::{Timestamp, Value, now, now_minus, now_plus};
 

@@ -14,8 +14,6 @@ use crate::outbox::WorkerId;
 pub const COUNT_MAX: u64 = 100_000;
 /// The most tasks of a list, and events of a history, that one call answers.
 pub const LIST_MAX: u32 = 1_000;
-/// The most kinds, limits and workers that are looked at.
-pub(crate) const KINDS_SEEN_MAX: usize = 1_000;
 
 /// Which tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,7 +24,6 @@ pub use crate::stores::Tasks;
 
 pub use crate::outbox::WorkerId;
 pub use history::{TaskEvent, TaskEventKind};
-pub(crate) use inspect::KINDS_SEEN_MAX;
 pub use inspect::{
     COUNT_MAX, EntryCount, Inspect, KindLimit, LIST_MAX, Listing, TaskCount, TaskStats, WorkerInfo,
 };

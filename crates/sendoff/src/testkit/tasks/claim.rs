@@ -112,7 +112,7 @@ pub(in crate::testkit) async fn a_claim_takes_its_kinds_and_no_more_than_its_lim
 ) {
     let worker = join(&*harness, &["a", "c"], LONG).await;
     let wanted = submit(&*harness, (0..6).map(|number| NewTask::new(["a", "b", "c"][number % 3]))).await;
-    let expected = vec![wanted[0], wanted[2], wanted[3], wanted[5]];
+    let expected = [wanted[0], wanted[2], wanted[3], wanted[5]];
     assert_eq!(ids(&claim(&*harness, &worker, 3).await), expected[..3]);
     assert_eq!(ids(&claim(&*harness, &worker, 3).await), expected[3..]);
     assert!(claim(&*harness, &worker, 0).await.is_empty());

@@ -11,9 +11,12 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::outbox::WorkerId;
 use crate::tasks::transition::Change;
 use crate::tasks::{
-    COUNT_MAX, EntryCount, Inspect, KINDS_SEEN_MAX, KindLimit, LIST_MAX, Listing, Settled, Task, TaskCount,
-    TaskEvent, TaskId, TaskStats, TaskStatus, WorkerInfo, check_kind,
+    COUNT_MAX, EntryCount, Inspect, KindLimit, LIST_MAX, Listing, Settled, Task, TaskCount, TaskEvent,
+    TaskId, TaskStats, TaskStatus, WorkerInfo, check_kind,
 };
+
+/// The most kinds, limits and workers that are looked at.
+const KINDS_SEEN_MAX: usize = 1_000;
 
 /// So many of the oldest tasks of a kind are looked at by one purge.
 const PURGE_WINDOW: u32 = 5_000;
