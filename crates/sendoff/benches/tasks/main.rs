@@ -23,7 +23,6 @@ use tokio::task::JoinSet;
 use self::servers::Server;
 
 const ROUNDS: usize = 5;
-const WORKERS: usize = 4;
 const BATCH: u32 = 100;
 /// Claimed in each round by each side.
 const SEED_CLAIMS: usize = 1_000;
@@ -40,13 +39,20 @@ async fn run() {
             println!("{} skipped: it is not set", server.name());
             continue;
         }
-        println!("== {}: {WORKERS} workers, medians of {ROUNDS} rounds", server.name());
+        println!("== {}: medians of {ROUNDS} rounds", server.name());
         println!(
-            "| ready | not due, in front | seed's statement, tasks/s | batches of {BATCH}, tasks/s | ratio | claimed and completed, tasks/s |"
+            "| workers | ready | not due, in front | seed's statement, tasks/s | batches of {BATCH}, tasks/s | ratio | claimed and completed, tasks/s |"
         );
-        println!("|---|---|---|---|---|---|");
-        for (ready, later) in [(10_000, 0), (100_000, 0), (1_000_000, 0), (10_000, 1_000_000)] {
-            let bench = Bench::open(&server.url()).await;
+        println!("|---|---|---|---|---|---|---|");
+        for (workers, ready, later) in [
+            (1, 10_000, 0),
+            (1, 1_000_000, 0),
+            (4, 10_000, 0),
+            (4, 100_000, 0),
+            (4, 1_000_000, 0),
+            (4, 10_000, 1_000_000),
+        ] {
+            let bench = Bench::open(&server.url(), workers).await;
             bench.measure(ready, later).await;
             bench.close().await;
         }
@@ -63,17 +69,18 @@ struct Bench {
     schema: String,
     host: PgPool,
     store: Arc<dyn Store>,
+    workers: usize,
 }
 
 impl Bench {
-    async fn open(url: &str) -> Self {
+    async fn open(url: &str, workers: usize) -> Self {
         let host = PgPoolOptions::new().max_connections(16).connect(url).await.unwrap();
         let database = PostgresDatabase::connect(url).await.unwrap();
         let schema = format!("bench_{:08x}", fastrand::u32(..));
         let names = Names::schema(&schema).unwrap();
         Migration::of(SchemaSet::TASKS, database.clone(), names.clone()).run().await.unwrap();
         let store = Arc::new(SqlTasks::open_as(database, names).await.unwrap());
-        let bench = Self { schema, host, store };
+        let bench = Self { schema, host, store, workers };
         bench.execute(include_str!("seed_1_tables.sql")).await;
         bench
     }
@@ -118,7 +125,8 @@ impl Bench {
         }
         let ratio = median(batches.iter().zip(&seed).map(|(batch, seed)| batch / seed).collect());
         println!(
-            "| {ready} | {later} | {:.0} | {:.0} | {ratio:.1} | {:.0} |",
+            "| {} | {ready} | {later} | {:.0} | {:.0} | {ratio:.1} | {:.0} |",
+            self.workers,
             median(seed),
             median(batches),
             median(whole)
@@ -130,12 +138,13 @@ impl Bench {
         let claim = include_str!("seed_3_claim.sql").replace("{schema}", &self.schema);
         let mut workers = JoinSet::new();
         let began = Instant::now();
-        for _ in 0..WORKERS {
+        for _ in 0..self.workers {
             let (pool, claim) = (self.host.clone(), claim.clone());
+            let share = SEED_CLAIMS / self.workers;
             workers.spawn(async move {
                 let mut connection = pool.acquire().await.unwrap();
                 let worker = WorkerId::generate().0;
-                for _ in 0..SEED_CLAIMS / WORKERS {
+                for _ in 0..share {
                     let query = sqlx::query(AssertSqlSafe(claim.clone())).bind(worker);
                     assert_eq!(query.fetch_all(&mut *connection).await.unwrap().len(), 1);
                 }
@@ -151,8 +160,9 @@ impl Bench {
     async fn batches(&self) -> (f64, f64) {
         let mut workers = JoinSet::new();
         let began = Instant::now();
-        for _ in 0..WORKERS {
+        for _ in 0..self.workers {
             let store = Arc::clone(&self.store);
+            let share = CLAIMS / self.workers;
             workers.spawn(async move {
                 let kinds = vec!["work".to_owned()];
                 let worker = WorkerId::generate();
@@ -160,7 +170,7 @@ impl Bench {
                 let member = Member { worker, name: "bench".to_owned(), kinds: kinds.clone(), lease };
                 store.join(&member).await.unwrap();
                 let mut tasks: Vec<Task> = Vec::new();
-                while tasks.len() < CLAIMS / WORKERS {
+                while tasks.len() < share {
                     let claim = Claim { worker, kinds: kinds.clone(), limit: BATCH };
                     tasks.extend(store.claim(&claim).await.unwrap());
                 }

@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS {task} (
 
 CREATE INDEX IF NOT EXISTS {task_by_status} ON {task} (status, kind, id);
 CREATE UNIQUE INDEX IF NOT EXISTS {task_by_unique_key} ON {task} (unique_key)
-    WHERE status IN ('not_started', 'ready', 'running');
+    WHERE unique_key IS NOT NULL AND status IN ('not_started', 'ready', 'running');
 
 CREATE TABLE IF NOT EXISTS {task_entry} (
     task TEXT PRIMARY KEY NOT NULL,

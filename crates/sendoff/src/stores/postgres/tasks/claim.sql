@@ -1,10 +1,10 @@
 -- Each kind's next entries are looked at first, without locks, so that no more are locked than are taken.
 WITH wanted AS MATERIALIZED {:wanted},
 picked AS MATERIALIZED (
-    SELECT s.task, s.turn, s.due_at
+    SELECT s.task, s.place
     FROM wanted AS w
     CROSS JOIN LATERAL (
-        SELECT e.task, e.turn, e.due_at
+        SELECT e.task, e.ctid AS place
         FROM {task_entry} AS e
         WHERE e.waiting = 0 AND e.kind = w.kind
         ORDER BY e.turn, e.due_at, e.task
@@ -12,8 +12,9 @@ picked AS MATERIALIZED (
         FOR UPDATE OF e SKIP LOCKED
     ) AS s
 ),
+-- By its place: an entry that is not waiting is never updated, and this one is locked.
 gone AS (
-    DELETE FROM {task_entry} AS e WHERE e.task = ANY (ARRAY(SELECT p.task FROM picked AS p))
+    DELETE FROM {task_entry} AS e WHERE e.ctid = ANY (ARRAY(SELECT p.place FROM picked AS p))
 ),
 -- Not ready: it was called off while its entry was locked here. Found by their ids: the index by status must not be thought better.
 claimed AS (
