@@ -61,7 +61,7 @@ impl Documents {
         self.columns.iter().position(|name| name.as_str() == column).expect("checked before")
     }
 
-    fn truth(&self, predicate: &Predicate, document: &[Value]) -> Option<bool> {
+    fn truth(&self, predicate: &Predicate, document: &[Value], all: &[Versioned]) -> Option<bool> {
         let cell = |column: &str| &document[self.place(column)];
         match predicate {
             Predicate::Compare { column, op, value } => {
@@ -83,10 +83,25 @@ impl Documents {
             }
             Predicate::IsNull { column } => Some(*cell(column) == Value::Null),
             Predicate::And(parts) => {
-                any(parts.iter().map(|part| self.truth(part, document).map(|t| !t))).map(|t| !t)
+                any(parts.iter().map(|part| self.truth(part, document, all).map(|t| !t))).map(|t| !t)
             }
-            Predicate::Or(parts) => any(parts.iter().map(|part| self.truth(part, document))),
-            Predicate::Not(part) => self.truth(part, document).map(|truth| !truth),
+            Predicate::Or(parts) => any(parts.iter().map(|part| self.truth(part, document, all))),
+            Predicate::Not(part) => self.truth(part, document, all).map(|truth| !truth),
+            Predicate::First { group, order, among } => {
+                let own = cell(group);
+                let is_before = |other: &[Value]| {
+                    order.iter().fold(Ordering::Equal, |so_far, column| {
+                        let place = self.place(column);
+                        so_far.then(by(&other[place], &document[place], Direction::Ascending, Nulls::Native))
+                    })
+                };
+                let is_first = !all.iter().any(|(_, other)| {
+                    compare(&other[self.place(group)], own).is_some_and(Ordering::is_eq)
+                        && is_before(other).is_lt()
+                        && self.truth(among, other, all) == Some(true)
+                });
+                Some(is_first)
+            }
             other => panic!("unknown condition {other:?}"),
         }
     }
@@ -101,7 +116,7 @@ impl Claimable for Documents {
         self.check(spec)?;
         let documents = self.documents.lock().unwrap();
         let mut found: Vec<usize> = (0..documents.len())
-            .filter(|&place| self.truth(spec.eligible(), &documents[place].1) == Some(true))
+            .filter(|&place| self.truth(spec.eligible(), &documents[place].1, &documents) == Some(true))
             .collect();
         let by_order = |a: &usize, b: &usize| {
             spec.order().iter().fold(Ordering::Equal, |so_far, order| {
@@ -149,6 +164,11 @@ fn columns_of<'p>(predicate: &'p Predicate, into: &mut Vec<&'p str>) {
         }
         Predicate::And(parts) | Predicate::Or(parts) => parts.iter().for_each(|part| columns_of(part, into)),
         Predicate::Not(part) => columns_of(part, into),
+        Predicate::First { group, order, among } => {
+            into.push(group);
+            into.extend(order.iter().map(String::as_str));
+            columns_of(among, into);
+        }
         other => panic!("unknown condition {other:?}"),
     }
 }

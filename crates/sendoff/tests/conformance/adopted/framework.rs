@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use sendoff::StoreError;
 use sendoff::adopted::{Answer, Batch, Framework, Listing};
 use sendoff::outbox::Outcome;
 use sendoff::stores::mysql::MysqlDatabase;
@@ -12,14 +13,21 @@ use uuid::Uuid;
 
 use super::host::{Host, Pool};
 
-async fn open(host: &Host) -> Framework {
+async fn try_open(host: &Host) -> Result<Framework, StoreError> {
     let (url, table) = (&host.url, &host.table);
     match host.pool {
-        Pool::Postgres(_) => Framework::open(&PostgresDatabase::connect(url).await.unwrap(), table).await,
-        Pool::Mysql(_) => Framework::open(&MysqlDatabase::connect(url).await.unwrap(), table).await,
-        Pool::Sqlite(_) => Framework::open(&SqliteDatabase::connect(url).await.unwrap(), table).await,
+        Pool::Postgres(_) => Framework::open(&PostgresDatabase::connect(url).await?, table).await,
+        Pool::Mysql(_) => Framework::open(&MysqlDatabase::connect(url).await?, table).await,
+        Pool::Sqlite(_) => Framework::open(&SqliteDatabase::connect(url).await?, table).await,
     }
-    .unwrap()
+}
+
+/// The framework's own table lacks an index for claims: it is made as the error says.
+async fn open(host: &Host) -> Framework {
+    if let Err(error) = try_open(host).await {
+        host.mend(&error).await;
+    }
+    try_open(host).await.unwrap()
 }
 
 fn claimed(batch: &Batch) -> Vec<Uuid> {
