@@ -188,7 +188,7 @@ pub(in crate::stores::sql) fn once_script(
             let rows = Arg::Rows(ids.iter().map(row).collect());
             let insert =
                 templates.fill(include_str!("../../mysql/inbox_once_1_insert.sql"), &[("rows", rows)])?;
-            let ids = ids.iter().map(|id| templates.event_id_bind(*id)).collect();
+            let ids = ids.iter().map(|id| templates.uuid(id.0)).collect();
             let args = [("consumer", Arg::from(consumer)), ("ids", Arg::List(ids)), ("receipt", receipt)];
             (vec![insert], templates.fill(include_str!("../../mysql/inbox_once_2_read.sql"), &args)?)
         }

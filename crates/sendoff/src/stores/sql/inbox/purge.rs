@@ -73,7 +73,7 @@ impl<D: SqlDatabase> SqlInbox<D> {
         ids.sort_unstable();
         let mut purged = 0;
         for chunk in ids.chunks(KEYS_PER_STATEMENT) {
-            let ids = chunk.iter().map(|id| self.templates.event_id_bind(*id)).collect();
+            let ids = chunk.iter().map(|id| self.templates.uuid(id.0)).collect();
             let args =
                 [("consumer", Arg::from(consumer)), ("ids", Arg::List(ids)), ("before", before.clone())];
             purged +=

@@ -89,12 +89,7 @@ impl Templates {
 
     /// An event's id as this dialect's tables hold it.
     pub(crate) fn event_id(&self, id: EventId) -> Arg {
-        Arg::Bound(self.event_id_bind(id))
-    }
-
-    /// The same, for a list.
-    pub(crate) fn event_id_bind(&self, id: EventId) -> Bind {
-        self.uuid(id.0)
+        Arg::Bound(self.uuid(id.0))
     }
 
     /// An id as this dialect's tables hold it.
