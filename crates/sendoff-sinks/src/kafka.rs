@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use self::answer::{classify, is_in_doubt, is_of_a_batch, is_of_a_topic};
 use self::call::Call;
-use self::client::{Client, Faults};
+use self::client::{Client, Fault, Faults};
 use self::config::SETTLE;
 pub use self::config::{KafkaCompression, KafkaConfig, KafkaMechanism, KafkaSasl, KafkaSecurity, KafkaTls};
 use self::message::Message;
@@ -43,8 +43,8 @@ const OTHER_ADDRESSES: Duration = Duration::from_millis(300);
 /// dropped call has left behind: that may still be delivered, for up to `timeout` and two seconds, but before anything that is given to the sink later. What it may overtake is
 /// what *another* relay sends meanwhile. A batch that is still on the wire when its time is over is fenced off by the next epoch of the producer, in the brokers.
 ///
-/// What remains: a producer is made anew when the client calls its state fatal, or with the process; the brokers then know nothing of the one before. A second delivery has the same event
-/// id, and the same position.
+/// What remains: a producer is made anew when the client calls its state fatal, when the brokers refuse it whatever its epoch is, as some that are not Kafka do, or with the process; the
+/// brokers then know nothing of the one before. A second delivery has the same event id, and the same position.
 pub struct Kafka {
     config: KafkaConfig,
     /// Hosts and ports, for people.
@@ -87,6 +87,7 @@ impl From<Result<(), Code>> for Outcome {
 enum Next {
     Complete,
     Lost,
+    Refused,
     Overdue,
 }
 
@@ -110,12 +111,17 @@ impl Kafka {
     async fn client(&self) -> Result<Arc<Client>, String> {
         let mut held = self.client.lock().await;
         if let Some(client) = &*held
-            && client.fatal().is_none()
+            && client.spent().is_none()
         {
             return Ok(Arc::clone(client));
         }
         let settings = self.config.settings()?;
-        let made = spawn_blocking(move || Client::new(&settings, Faults::new())).await;
+        let spent = held.take();
+        let replace = move || {
+            spent.iter().for_each(|client| client.give_up());
+            Client::new(&settings, Faults::new())
+        };
+        let made = spawn_blocking(replace).await;
         let client = Arc::new(made.map_err(|error| error.to_string())??);
         *held = Some(Arc::clone(&client));
         Ok(client)
@@ -133,7 +139,7 @@ impl Kafka {
         let asked = aside(move || Client::new(&settings, told)?.ask(topic.as_deref(), timeout));
         let mut watched = faults.watch();
         let lost = pin!(async {
-            let _ = watched.wait_for(|is_lost| *is_lost).await;
+            let _ = watched.wait_for(Option::is_some).await;
             tokio::time::sleep(OTHER_ADDRESSES).await;
         });
         // It has a limit by itself, but it makes a thread first.
@@ -180,7 +186,7 @@ impl Kafka {
         }
         self.renew(&client, messages).await;
         let mut outcomes = self.send_by(&client, messages).await;
-        if let Some(error) = client.fatal() {
+        if let Some(error) = client.spent() {
             for outcome in outcomes.iter_mut().filter(|outcome| **outcome != Outcome::Delivered) {
                 *outcome = Outcome::Down(format!("{}: {error}", self.servers));
             }
@@ -215,7 +221,7 @@ impl Kafka {
         let (mut deadline, mut was_asked) = (Instant::now() + self.config.timeout, false);
         loop {
             match next(&call, &mut watched, deadline).await {
-                Next::Complete => break,
+                Next::Complete | Next::Refused => break,
                 Next::Overdue if was_asked => break,
                 late @ (Next::Lost | Next::Overdue) => match self.ping().await {
                     // It connects again by itself, and goes on where it was.
@@ -256,12 +262,13 @@ fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> onesho
     done
 }
 
-/// All is reported, or the client has lost the brokers, or the time is over.
-async fn next(call: &Call, watched: &mut watch::Receiver<bool>, deadline: Instant) -> Next {
+/// All is reported, or the client has lost the brokers or is refused by them, or the time is over.
+async fn next(call: &Call, watched: &mut watch::Receiver<Option<Fault>>, deadline: Instant) -> Next {
     let complete = pin!(call.completed());
-    let lost = pin!(watched.wait_for(|is_lost| *is_lost));
-    match tokio::time::timeout_at(deadline, select(complete, lost)).await {
+    let hindered = pin!(async { watched.wait_for(Option::is_some).await.ok().and_then(|fault| *fault) });
+    match tokio::time::timeout_at(deadline, select(complete, hindered)).await {
         Ok(Either::Left(_)) => Next::Complete,
+        Ok(Either::Right((Some(Fault::Refused), _))) => Next::Refused,
         Ok(Either::Right(_)) => Next::Lost,
         Err(_) => Next::Overdue,
     }

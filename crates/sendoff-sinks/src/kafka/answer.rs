@@ -50,6 +50,9 @@ fn is_of_the_cluster(code: Code) -> bool {
             | Code::IllegalSASLState
             | Code::ClusterAuthorizationFailed
             | Code::Fatal
+            | Code::ProducerFenced
+            | Code::InvalidProducerEpoch
+            | Code::UnknownProducerId
             | Code::PurgeQueue
             | Code::PurgeInflight
     )
@@ -169,6 +172,9 @@ mod tests {
             Code::SaslAuthenticationFailed,
             Code::ClusterAuthorizationFailed,
             Code::Fatal,
+            Code::ProducerFenced,
+            Code::InvalidProducerEpoch,
+            Code::UnknownProducerId,
             Code::PurgeQueue,
             Code::PurgeInflight,
         ] {

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext as _, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
-use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
+use rdkafka::producer::{
+    BaseRecord, DeliveryResult, Producer as _, ProducerContext, PurgeConfig, ThreadedProducer,
+};
 use tokio::sync::watch;
 
 use super::answer::{explain, is_away, topic_advice};
@@ -17,30 +19,64 @@ use crate::unusable::Unusable;
 /// How often a topic that is about to be made is asked for.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
+/// The name of the line that a client logs when the brokers do not know it as a producer, which it reports in no other way: it tries again with its next epoch until the time of
+/// its records is over.
+const UNKNOWN: &str = "UNKPID";
+
+/// In that line: the brokers were given the first record of an epoch. Kafka takes that of anybody; who does not know a producer then never will.
+const FROM_THE_START: &str = "base seq 0,";
+
+/// Why it is given up, for people.
+const REFUSED: &str =
+    "the brokers do not know its producer any more, or take it for another one's: a new one is made";
+
+/// What keeps a client from sending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// It has no connection to any broker.
+    Lost,
+    /// The brokers take nothing from it, and never will.
+    Refused,
+}
+
 /// What a client tells, apart from single records.
 pub(super) struct Faults {
-    /// It has no connection to any broker.
-    is_lost: watch::Sender<bool>,
+    fault: watch::Sender<Option<Fault>>,
     /// Why the last connection failed.
     reason: Mutex<Option<Unusable>>,
 }
 
 impl Faults {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { is_lost: watch::Sender::new(false), reason: Mutex::default() })
+        Arc::new(Self { fault: watch::Sender::new(None), reason: Mutex::default() })
     }
 
-    pub(super) fn watch(&self) -> watch::Receiver<bool> {
-        self.is_lost.subscribe()
+    pub(super) fn watch(&self) -> watch::Receiver<Option<Fault>> {
+        self.fault.subscribe()
     }
 
     pub(super) fn is_lost(&self) -> bool {
-        *self.is_lost.borrow()
+        *self.fault.borrow() == Some(Fault::Lost)
+    }
+
+    fn is_refused(&self) -> bool {
+        *self.fault.borrow() == Some(Fault::Refused)
     }
 
     /// The cluster answers again, as somebody else has found.
     pub(super) fn recovered(&self) {
-        self.is_lost.send_replace(false);
+        self.change(None);
+    }
+
+    /// There is no way back from being refused.
+    fn change(&self, to: Option<Fault>) {
+        self.fault.send_if_modified(|fault| {
+            let is_changed = *fault != Some(Fault::Refused) && *fault != to;
+            if is_changed {
+                *fault = to;
+            }
+            is_changed
+        });
     }
 
     /// Why it cannot connect, as far as it has said so.
@@ -51,7 +87,7 @@ impl Faults {
 
     fn tell(&self, code: Code, reason: &str) {
         if code == Code::AllBrokersDown {
-            self.is_lost.send_replace(true);
+            self.change(Some(Fault::Lost));
         } else {
             let text = explain(code, reason);
             let reason = if is_away(code, reason) { Unusable::Away(text) } else { Unusable::Wrong(text) };
@@ -69,7 +105,11 @@ pub(super) struct Report {
 struct Context(Arc<Faults>);
 
 impl ClientContext for Context {
-    fn log(&self, _: RDKafkaLogLevel, _: &str, _: &str) {}
+    fn log(&self, _: RDKafkaLogLevel, name: &str, text: &str) {
+        if name == UNKNOWN && text.contains(FROM_THE_START) {
+            self.0.change(Some(Fault::Refused));
+        }
+    }
 
     fn stats_raw(&self, _: &[u8]) {}
 
@@ -86,6 +126,10 @@ impl ProducerContext for Context {
             Ok(_) => Ok(()),
             Err((error, _)) => Err(error.rdkafka_error_code().unwrap_or(Code::Fail)),
         };
+        // It would go on with its next epoch, for which it would be refused as well.
+        if result == Err(Code::ProducerFenced) {
+            self.0.change(Some(Fault::Refused));
+        }
         report.to.report(report.number, result);
     }
 }
@@ -163,9 +207,19 @@ impl Client {
     }
 
     /// Why it will never send anything again, if so. Does not block.
-    pub(super) fn fatal(&self) -> Option<String> {
+    pub(super) fn spent(&self) -> Option<String> {
+        if self.faults.is_refused() {
+            return Some(REFUSED.to_owned());
+        }
         let (code, reason) = self.producer.as_ref()?.client().fatal_error()?;
         Some(explain(code, &reason))
+    }
+
+    /// Gives up everything that it has: whoever waits for it is told so, and nothing of it comes later than what the next client is given.
+    pub(super) fn give_up(&self) {
+        if let Some(producer) = &self.producer {
+            producer.purge(PurgeConfig::default().queue().inflight());
+        }
     }
 
     /// Ends it, with everything that it has not sent.

@@ -22,7 +22,7 @@ const RECONNECT_MAX: Duration = Duration::from_millis(500);
 pub(super) const SETTLE: Duration = Duration::from_secs(2);
 
 /// What the sink promises rests on these.
-const PROMISED: [&str; 11] = [
+const PROMISED: [&str; 13] = [
     "acks",
     "request.required.acks",
     "enable.idempotence",
@@ -34,6 +34,8 @@ const PROMISED: [&str; 11] = [
     "partitioner",
     "transactional.id",
     "test.mock.num.brokers",
+    "debug",
+    "log_level",
 ];
 
 /// These have a field of their own.
@@ -197,14 +199,15 @@ impl KafkaConfig {
             return Err("a batch must not wait for longer than its records have: give a longer timeout, or less linger".to_owned());
         }
         let mut settings = ClientConfig::new();
-        // Nothing goes to standard error.
-        settings.set_log_level(RDKafkaLogLevel::Emerg);
+        // Nothing goes to standard error; but what becomes of a producer's epochs is only told in lines for debugging, of which there are few.
+        settings.set_log_level(RDKafkaLogLevel::Debug);
         let timeout = millis(self.timeout);
         let within = |least: u128, most: u128| timeout.clamp(least, most).to_string();
         let all = [
             ("bootstrap.servers", servers),
             ("client.id", "sendoff".to_owned()),
             ("enable.idempotence", "true".to_owned()),
+            ("debug", "eos".to_owned()),
             // As clients in Java do: whoever reads by partition finds a key where they would have put it.
             ("partitioner", "murmur2_random".to_owned()),
             ("message.timeout.ms", (timeout + millis(SETTLE)).min(2_147_483_647).to_string()),

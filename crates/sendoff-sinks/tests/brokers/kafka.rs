@@ -3,6 +3,7 @@
 mod cluster;
 mod doorkeeper;
 mod gate;
+mod producer;
 mod tansu;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -180,7 +181,12 @@ pub(crate) fn trials() -> Vec<Trial> {
             vec![$(trial(format!("kafka::{}", stringify!($case)), is_missing(), $case)),*]
         };
     }
+    use self::producer::*;
     cases![
+        a_producer_that_cannot_go_on_is_replaced,
+        a_producer_that_is_not_known_goes_on_with_its_next_epoch,
+        a_producer_that_the_brokers_refuse_is_replaced,
+        an_epoch_that_is_refused_is_not_held_against_the_event,
         a_key_stays_in_its_partition_and_its_order,
         a_record_says_when_its_event_was_written,
         events_without_a_key_are_spread,
@@ -191,7 +197,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_topic_that_is_not_there_is_named,
         a_topic_that_is_not_allowed_is_named,
         what_a_dropped_call_has_left_comes_first,
-        a_producer_that_cannot_go_on_is_replaced,
         a_wrong_password_is_said_and_not_shown,
         a_certificate_that_nobody_trusts_is_said,
         one_broker_of_those_given_is_enough,
@@ -394,20 +399,6 @@ async fn what_a_dropped_call_has_left_comes_first() {
         highest = number;
     }
     assert_eq!(highest, 19);
-}
-
-/// The client calls a state fatal in which it could not go on without a gap or a second delivery.
-async fn a_producer_that_cannot_go_on_is_replaced() {
-    let kafka = Kafka::start().await;
-    let sink = sink(kafka.config());
-    assert_delivered(&sink.publish(&numbered(1, 1)).await);
-    kafka.tell("fail out_of_order");
-    let delivery = sink.publish(&[claimed(2, Some("key-0"), "1")]).await.remove(0);
-    assert!(matches!(&delivery, Delivery::Down { error } if error.contains("sequence")), "{delivery:?}");
-    assert!(sink.check().await.is_ok());
-    assert_delivered(&sink.publish(&[claimed(2, Some("key-0"), "1")]).await);
-    assert!(sink.close().await.is_ok());
-    assert_delivered(&sink.publish(&[claimed(3, Some("key-0"), "2")]).await);
 }
 
 async fn a_wrong_password_is_said_and_not_shown() {

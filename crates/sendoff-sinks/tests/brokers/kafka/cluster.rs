@@ -75,6 +75,9 @@ fn error(code: &str) -> Error {
         "too_large" => Error::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
         "invalid_record" => Error::RD_KAFKA_RESP_ERR_INVALID_RECORD,
         "out_of_order" => Error::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER,
+        "unknown_producer" => Error::RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID,
+        "fenced" => Error::RD_KAFKA_RESP_ERR_PRODUCER_FENCED,
+        "old_epoch" => Error::RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH,
         other => panic!("{other}"),
     }
 }

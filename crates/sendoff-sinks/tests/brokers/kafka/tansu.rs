@@ -1,4 +1,8 @@
 //! tansu: a broker that shares no code with our client, read back by confluent-kafka.
+//!
+//! It takes a producer only by the epoch that it has given out itself. A client of Kafka raises its epoch by itself when a record has failed, and is refused from then on: as fenced, or as unknown
+//! if the broker was started again. So here it shows whether the sink makes a producer anew. What it cannot show is that a batch which was still on its way is fenced off by the next
+//! epoch: it takes that one, and not the epoch.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -31,7 +35,7 @@ pub(crate) fn is_asked_for() -> bool {
 pub(crate) struct Tansu {
     broker: Broker,
     port: u16,
-    /// It keeps its records in memory: what was there before it was killed.
+    /// It keeps its records in memory, and its producers: what was there before it was killed.
     before: Mutex<Vec<Received>>,
 }
 
@@ -114,7 +118,7 @@ impl SinkHarness for Tansu {
         received
     }
 
-    /// Nobody publishes now, so what is read is all that was acknowledged.
+    /// What is acknowledged between the reading and the end is lost with it, if somebody publishes then.
     async fn kill(&self) {
         let records = self.records();
         self.before.lock().unwrap().extend(records);

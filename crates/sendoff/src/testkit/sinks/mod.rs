@@ -73,17 +73,40 @@ async fn deliver(sink: &dyn Sink, events: &[Claimed]) {
 /// Publishes one event until the broker has it, and says so within the time.
 async fn deliver_within(sink: &dyn Sink, event: &Claimed, limit: Duration) {
     let began = Instant::now();
+    // Each answer that differs from the one before, and when it was first given.
+    let mut answers: Vec<(Duration, String)> = Vec::new();
     loop {
-        if sink.check().await.is_ok() {
-            let deliveries = sink.publish(std::slice::from_ref(event)).await;
-            if deliveries == [Delivery::Delivered] {
-                return;
+        let answer = match sink.check().await {
+            Err(error) => format!("the check: {error}"),
+            Ok(()) => {
+                let deliveries = sink.publish(std::slice::from_ref(event)).await;
+                if deliveries == [Delivery::Delivered] {
+                    return;
+                }
+                assert!(!matches!(deliveries[..], [Delivery::Reject { .. }]), "{deliveries:?}");
+                format!("the publishing: {deliveries:?}")
             }
-            assert!(!matches!(deliveries[0], Delivery::Reject { .. }), "{deliveries:?}");
+        };
+        if answers.last().is_none_or(|(_, last)| *last != answer) {
+            answers.push((began.elapsed(), answer));
         }
-        assert!(began.elapsed() < limit, "not delivered within {limit:?} of the broker's return");
+        assert!(
+            began.elapsed() < limit,
+            "not delivered within {limit:?} of the broker's return; {}",
+            said(&answers, began.elapsed())
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// The last answer and for how long it was given, then those before.
+fn said(answers: &[(Duration, String)], now: Duration) -> String {
+    let Some(((since, last), before)) = answers.split_last() else {
+        return "nothing was answered".to_owned();
+    };
+    let before: Vec<String> =
+        before.iter().map(|(at, answer)| format!("\n  from {at:.1?} on, {answer}")).collect();
+    format!("the last answer, from {since:.1?} to {now:.1?}, was of {last}{}", before.concat())
 }
 
 /// What has arrived, once there are so many.
