@@ -97,8 +97,9 @@ impl Bench {
 
     async fn fill(&self) {
         let ddl = include_str!("../../tests/hosts/adr003/postgres.sql");
-        self.execute("DROP TABLE IF EXISTS \"{schema}\".outbox_events, \"{schema}\".outbox_events_sendoff")
-            .await;
+        for table in ["outbox_events", "outbox_events_sendoff", "outbox_events_sendoff_bundle"] {
+            self.execute(&format!("DROP TABLE IF EXISTS \"{{schema}}\".{table}")).await;
+        }
         let ddl = ddl.replace("CREATE TABLE {table}", "CREATE TABLE \"{schema}\".outbox_events");
         let ddl = ddl.replace(
             "{table}_status_created ON {table}",

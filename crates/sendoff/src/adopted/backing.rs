@@ -1,5 +1,6 @@
 //! Where the claims of a host's rows are kept: in its own table, or beside it.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::future::Future;
 use std::time::Duration;
@@ -39,6 +40,21 @@ pub(super) trait Backing: fmt::Debug + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send {
         let _ = (grant, lease, room, target);
         std::future::ready(Ok(Vec::new()))
+    }
+
+    /// Makes claimable by [`claims`](Self::claims) what was lost with its worker and is not yet.
+    fn return_lost(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Prolongs leases; which of the rows are still held.
+    fn renew(
+        &self,
+        grant: &Grant,
+        lease: Duration,
+        rows: &[Key],
+    ) -> impl Future<Output = Result<HashSet<Vec<u8>>, StoreError>> + Send {
+        leases::renew(self.claims(), self.mapping(), grant, lease, rows)
     }
 
     /// Takes away what is no longer needed, a little at a time.

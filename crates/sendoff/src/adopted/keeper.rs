@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::backing::Backing;
-use super::leases;
 use super::state::Held;
 use super::worker::Inner;
 use crate::claim::{Claimable as _, Key};
@@ -33,8 +32,7 @@ async fn renew<B: Backing>(inner: &Inner<B>) -> Result<(), StoreError> {
     for Held { grant, rows } in held {
         let keys: Vec<Key> = rows.iter().map(|(_, key)| key.clone()).collect();
         let before = Instant::now();
-        let (claims, mapping) = (inner.backing.claims(), inner.backing.mapping());
-        let still = leases::renew(claims, mapping, &grant, inner.config.lease, &keys).await?;
+        let still = inner.backing.renew(&grant, inner.config.lease, &keys).await?;
         let deadline = inner.deadline_from(before);
         let mut state = inner.state();
         let mut lost = 0;

@@ -82,6 +82,8 @@ struct Looked<'m, T> {
     table: T,
     mapping: &'m Mapping,
     beside: Option<(T, Mapping)>,
+    /// Rows that are claimed together, beside the table.
+    bundled: HashSet<Vec<u8>>,
 }
 
 impl<T: RowTable> Looked<'_, T> {
@@ -105,7 +107,10 @@ impl<T: RowTable> Looked<'_, T> {
         let known = find(named()).await?;
         let free = mapping.is_in(mapping.claim_columns()?, RowState::Unprocessed);
         let free = find(named().and(free)).await?;
-        let is_waiting = |id: &Key| !known.contains(&id.to_bytes()) || free.contains(&id.to_bytes());
+        let is_waiting = |id: &Key| {
+            let id = id.to_bytes();
+            !self.bundled.contains(&id) && (!known.contains(&id) || free.contains(&id))
+        };
         Ok(rows.into_iter().zip(&ids).filter(|(_, id)| is_waiting(id)).map(|(row, _)| row).collect())
     }
 
@@ -145,6 +150,10 @@ impl Adopted {
         D::Lanes: RowTable,
     {
         let table = database.open_lanes(mapping.description()?).await?;
+        let bundled = match beside {
+            Some(beside) => side::in_flight(database, mapping, beside).await?,
+            None => HashSet::new(),
+        };
         let beside = match beside {
             Some(beside) => {
                 let claims = side::known(database, mapping, beside).await?;
@@ -153,7 +162,7 @@ impl Adopted {
             }
             None => None,
         };
-        let looked = Looked { table, mapping, beside };
+        let looked = Looked { table, mapping, beside, bundled };
         let rows = looked.table.read(&inspect::reading(mapping, looked.waiting(), PAGE)?).await?;
         let rows = looked.still_waiting(rows).await?;
         let mut shadow = Shadow { first: looked.listings(&rows)?, ..Shadow::default() };

@@ -149,7 +149,16 @@ where
     }
 
     async fn list(&self, state: RowState, limit: u32) -> Result<Vec<Listing>, StoreError> {
-        let records = inspect::rows(self.0.claims(), self.0.mapping(), state, limit).await?;
+        let mut records = inspect::rows(self.0.claims(), self.0.mapping(), state, limit).await?;
+        let lasts = match state {
+            RowState::Processing => Some(true),
+            RowState::Expired | RowState::Unprocessed => Some(false),
+            RowState::Failed | RowState::Dead | RowState::Published => None,
+        };
+        if let Some(lasts) = lasts {
+            let left = limit.saturating_sub(records.len() as u32);
+            records.extend(self.0.bundled(lasts, None, left).await?);
+        }
         let (rows, _) = self.0.events(&records, "").await?;
         Ok(rows.into_iter().map(Listing::from).collect())
     }
@@ -190,6 +199,7 @@ async fn claim_turn<B: Backing>(
     if !backing.claims_new() {
         backing.take_in(limit).await?;
     }
+    backing.return_lost().await?;
     let mut records = Vec::new();
     for spec in backing.mapping().turns(grant, lease, limit)? {
         let left = limit.saturating_sub(records.len() as u32);

@@ -131,6 +131,9 @@ impl<B: Backing> RowWorker<B> {
     async fn claim_rows(&self, grant: &Grant, room: u32, alone: bool) -> Result<Vec<Record>, StoreError> {
         let backing = &self.inner.backing;
         let mut specs: std::collections::VecDeque<ClaimSpec> = self.specs(grant, room, alone)?.into();
+        if backing.claims_new() && !specs.is_empty() {
+            backing.return_lost().await?;
+        }
         let mut claimed: Vec<Record> = Vec::new();
         let (mut runs_asked, mut taken_in) = (alone, alone || backing.claims_new());
         while let Some(spec) = specs.pop_front() {

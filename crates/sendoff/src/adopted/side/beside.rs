@@ -3,8 +3,8 @@
 use super::super::check::{self, Misfit};
 use super::super::mapping::{Mapping, Words};
 use super::super::table::{Fit, RowTable};
-use super::OP;
 use super::statements::Statements;
+use super::{OP, bundles};
 use crate::claim::{Table, TableName, Value};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::stores::sql::{Dialect, SqlDatabase};
@@ -95,7 +95,7 @@ impl Beside {
     }
 }
 
-/// The table beside a host's, if it is there.
+/// The table beside a host's, if it is there and all that belongs to it.
 pub(in crate::adopted) async fn known<D>(
     database: &D,
     host: &Mapping,
@@ -106,6 +106,12 @@ where
     D::Lanes: RowTable,
 {
     match database.open_lanes(beside.mapping(host)?.description()?).await {
+        Ok(_)
+            if bundles::are_used(database.dialect(), beside)
+                && !bundles::are_there(database, beside).await? =>
+        {
+            Ok(None)
+        }
         Ok(claims) => Ok(Some(claims)),
         Err(error) if error.kind() == StoreErrorKind::Schema => Ok(None),
         Err(error) => Err(error),
@@ -154,7 +160,7 @@ where
 {
     let table = database.open_lanes(host.description()?).await?;
     let dialect = database.dialect();
-    let statements = Statements::new(dialect, &beside.table, host)?;
+    let statements = Statements::new(dialect, beside, host)?;
     let values = [
         ("bigint", Value::Int(0)),
         ("text", Value::Text(String::new())),
@@ -178,5 +184,9 @@ where
         Dialect::Mysql => include_str!("create_mysql.sql"),
     };
     let words = [("id_type", kind.to_owned()), ("collation", database.collation().to_owned())];
-    Ok(statements.script(template, &words))
+    let mut script = statements.script(template, &words);
+    if bundles::are_used(dialect, beside) {
+        script.push_str(&statements.script(bundles::CREATE, &words));
+    }
+    Ok(script)
 }

@@ -4,6 +4,7 @@
 //! whenever it commits. Claims, retries and attempts are then rows of that table, by the claim primitive.
 
 mod beside;
+mod bundles;
 mod operator;
 mod statements;
 
@@ -15,13 +16,15 @@ use tokio::time::Instant;
 
 pub use self::beside::{AtEnd, Beside};
 pub(super) use self::beside::{known, misfits, script};
+use self::bundles::NewColumns;
+pub(super) use self::bundles::in_flight;
 use self::statements::{Statements, bind};
 use super::backing::Backing;
 use super::leases::{self, Answer, Change, Grant};
 use super::mapping::Mapping;
 use super::reading::Row;
-use super::table::{Fit, RowTable};
-use crate::claim::{ClaimSpec, Claimable as _, Ident, Key, Nulls, Predicate, Record, Value, col};
+use super::table::RowTable;
+use crate::claim::{ClaimSpec, Claimable as _, Key, Record, Value, col};
 use crate::error::StoreError;
 use crate::outbox::Failure;
 use crate::stores::sql::{Bind, Dialect, SqlDatabase, Statement, retry};
@@ -49,50 +52,10 @@ pub(super) struct Side<D: SqlDatabase> {
     mapping: Mapping,
     at_end: AtEnd,
     statements: Statements,
-    /// The columns that a claim of new rows reads, as it writes them. None: what is new is taken in first.
+    has_bundles: bool,
+    /// What new rows are read by, where they are claimed in bundles. None: they are taken in first.
     new_columns: Option<Arc<NewColumns>>,
     pace: Mutex<Pace>,
-}
-
-/// The host's columns as a claim of new rows reads them.
-#[derive(Debug)]
-struct NewColumns {
-    names: Arc<[Ident]>,
-    sql: String,
-}
-
-/// Where the host's rows may be locked, and an index gives the new ones in their order, a claim takes them in by itself.
-async fn new_columns<T: RowTable>(
-    dialect: Dialect,
-    table: &T,
-    mapping: &Mapping,
-    at_end: &AtEnd,
-) -> Result<Option<NewColumns>, StoreError> {
-    let may_lock = *at_end != AtEnd::Leave;
-    if dialect != Dialect::Postgres || !may_lock || mapping.is_ordered_by_key || mapping.order.is_empty() {
-        return Ok(None);
-    }
-    let wanted = mapping.filter.iter().map(|(column, value)| col(column).eq(value.clone())).collect();
-    let mut spec = ClaimSpec::on_table(mapping.table.clone()).eligible(Predicate::And(wanted));
-    for (column, direction) in &mapping.order {
-        spec = spec.order_by_with(column, *direction, Nulls::Native);
-    }
-    let spec = spec.set(&mapping.payload, Value::Null).limit(1).build()?;
-    if !table.is_servable(&spec).await? {
-        return Ok(None);
-    }
-    let names = mapping.returned()?;
-    let is_json = |name: &Ident| {
-        let fits = |value: Value| table.fit(name.as_str(), &value) == Fit::Fits;
-        fits(Value::Json(serde_json::Value::Null)) && !fits(Value::Text(String::new()))
-    };
-    let columns = names.iter().map(|name| {
-        let quoted = dialect.quote(name);
-        let cast = if is_json(name) { "::text" } else { "" };
-        format!("h.{quoted}{cast} AS {quoted}")
-    });
-    let sql = columns.collect::<Vec<_>>().join(", ");
-    Ok(Some(NewColumns { names: names.into(), sql }))
 }
 
 /// When to look again.
@@ -120,9 +83,14 @@ where
         };
         super::check::fits(&claims, &mapping).await?;
         let seen = database.open_lanes(mapping.operators_description()?).await?;
-        let statements = Statements::new(database.dialect(), &beside.table, &host)?;
+        let dialect = database.dialect();
+        let has_bundles = bundles::are_used(dialect, beside);
+        let statements = Statements::new(dialect, beside, &host)?;
         let pace = Mutex::default();
-        let new_columns = new_columns(database.dialect(), &host_table, &host, &at_end).await?.map(Arc::new);
+        let new_columns = match has_bundles {
+            true => NewColumns::of(dialect, &host_table, &host).await?.map(Arc::new),
+            false => None,
+        };
         Ok(Self {
             database: database.clone(),
             host: host_table,
@@ -132,6 +100,7 @@ where
             mapping,
             at_end,
             statements,
+            has_bundles,
             new_columns,
             pace,
         })
@@ -144,8 +113,9 @@ where
     /// The same, with only those rows of the host that have this value.
     pub(super) fn only(&self, column: &str, value: Value) -> Result<Self, StoreError> {
         let host_mapping = self.host_mapping.clone().only(column, value);
+        let beside = Beside { table: self.mapping.table.clone(), at_end: self.at_end.clone() };
         Ok(Self {
-            statements: Statements::new(self.statements.dialect, &self.mapping.table, &host_mapping)?,
+            statements: Statements::new(self.statements.dialect, &beside, &host_mapping)?,
             host_mapping,
             database: self.database.clone(),
             host: self.host.clone(),
@@ -153,6 +123,7 @@ where
             seen: self.seen.clone(),
             mapping: self.mapping.clone(),
             at_end: self.at_end.clone(),
+            has_bundles: self.has_bundles,
             new_columns: self.new_columns.clone(),
             pace: Mutex::default(),
         })
@@ -276,6 +247,7 @@ where
                 include_str!("write_postgres.sql")
             };
             words.push(("write", write.trim_end().to_owned()));
+            words.push(("leave", bundles::LEAVE.trim_end().to_owned()));
             let statement = self.statements.fill(include_str!("finish_postgres.sql"), &words, &args, rows);
             let ended = retry("settle", &subject, self.database.time_to_try(), || {
                 self.database.query("settle", &statement)
@@ -379,26 +351,29 @@ where
         room: u32,
         target: &str,
     ) -> Result<Vec<Row>, StoreError> {
-        let Some(columns) = &self.new_columns else { return Ok(Vec::new()) };
-        let lease = i64::try_from(lease.as_micros()).unwrap_or(i64::MAX);
-        let args = [
-            ("owner", Bind::Text(grant.owner.clone())),
-            ("token", Bind::Uuid(grant.token)),
-            ("lease", Bind::Int(lease)),
-        ];
-        // The number is written out: a planner that does not know it takes the claim for a tenth of the table.
-        let words = [("columns", columns.sql.clone()), ("limit", room.to_string())];
-        let statement = self.statements.fill(include_str!("claim_new_postgres.sql"), &words, &args, &[]);
-        let subject = self.mapping.table.to_string();
-        let patience = self.database.time_to_try();
-        let rows = retry("claim", &subject, patience, || self.database.query("claim", &statement)).await?;
-        let records = rows.into_iter().map(|mut values| {
-            // Its id, and at the end its number.
-            values.remove(0);
-            values.truncate(columns.names.len());
-            Record::new(Arc::clone(&columns.names), values)
-        });
-        records.map(|record| self.host_mapping.read(&record, Some(1), target)).collect()
+        match &self.new_columns {
+            Some(columns) => self.claim_bundle(columns, grant, lease, room, target).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn return_lost(&self) -> Result<(), StoreError> {
+        if self.has_bundles { self.split_ended().await } else { Ok(()) }
+    }
+
+    async fn renew(
+        &self,
+        grant: &Grant,
+        lease: Duration,
+        rows: &[Key],
+    ) -> Result<HashSet<Vec<u8>>, StoreError> {
+        let mut held = match self.has_bundles {
+            true => self.renew_bundle(grant, lease).await?,
+            false => HashSet::new(),
+        };
+        let rest: Vec<Key> = rows.iter().filter(|row| !held.contains(&row.to_bytes())).cloned().collect();
+        held.extend(leases::renew(&self.claims, &self.mapping, grant, lease, &rest).await?);
+        Ok(held)
     }
 
     async fn take_in(&self, room: u32) -> Result<u64, StoreError> {
@@ -456,6 +431,9 @@ where
     async fn settle(&self, grant: &Grant, rows: &[Key], change: &Change) -> Result<Vec<Answer>, StoreError> {
         if self.ends(change) {
             return self.finish_rows(grant, rows, change).await;
+        }
+        if self.has_bundles {
+            self.split(grant, rows).await?;
         }
         leases::settle(&self.claims, &self.mapping, grant, rows, change).await
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{AtEnd, REST, Side};
+use super::{AtEnd, REST, Side, bundles};
 use crate::adopted::inspect::{self, Listing};
 use crate::adopted::reading::Row;
 use crate::adopted::table::RowTable;
@@ -48,7 +48,11 @@ where
             let rows = self.host.read(&inspect::reading(&self.host_mapping, wanted, limit)?).await?;
             return self.listings(&rows);
         }
-        let records = inspect::standing(&self.seen, &self.mapping, state, id.as_ref(), limit).await?;
+        let mut records = inspect::standing(&self.seen, &self.mapping, state, id.as_ref(), limit).await?;
+        if let Some(lasts) = bundles::lasts(state) {
+            let left = limit.saturating_sub(records.len() as u32);
+            records.extend(self.bundled(lasts, id.as_ref(), left).await?);
+        }
         let mut listed = self.known(&records).await?;
         let left = limit.saturating_sub(listed.len() as u32);
         if state == EventState::Unprocessed && left > 0 {
@@ -81,10 +85,11 @@ where
     /// The host's row of this id, if it has not been taken in.
     async fn new_row(&self, id: Value) -> Result<Vec<Record>, StoreError> {
         let named = inspect::reading(&self.mapping, col(&self.mapping.id).eq(id.clone()), 1)?;
-        match self.seen.count(&named).await? {
-            0 => self.host_rows(&[Key(vec![id])], true).await,
-            _ => Ok(Vec::new()),
+        let mut is_known = self.seen.count(&named).await? > 0;
+        for lasts in [true, false] {
+            is_known = is_known || !self.bundled(lasts, Some(&id), 1).await?.is_empty();
         }
+        if is_known { Ok(Vec::new()) } else { self.host_rows(&[Key(vec![id])], true).await }
     }
 
     fn listings(&self, rows: &[Record]) -> Result<Vec<Listing>, StoreError> {
@@ -111,10 +116,12 @@ where
             return self.host.count(&inspect::reading(&self.host_mapping, wanted, most)?).await;
         }
         let known = inspect::counted(&self.seen, &self.mapping, state, most).await?;
-        match state {
-            EventState::Unprocessed => Ok((known + self.count_new(most).await?).min(most.into())),
-            _ => Ok(known),
-        }
+        let more = match (state, bundles::lasts(state)) {
+            (EventState::Unprocessed, _) => self.count_new(most).await?,
+            (_, Some(lasts)) => self.count_bundled(lasts, most).await?,
+            (_, None) => 0,
+        };
+        Ok((known + more).min(most.into()))
     }
 
     /// How many rows have not been taken in. What is new is found by looking at all there is, so that it takes a part of the time at most.

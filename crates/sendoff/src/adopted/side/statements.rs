@@ -1,10 +1,11 @@
 //! Filling the statements of a side table.
 
-use crate::claim::{Direction, Ident, Key, TableName, Value};
+use crate::claim::{Direction, Ident, Key, Value};
 use crate::error::StoreError;
 use crate::stores::sql::{Bind, Dialect, Statement};
 
 use super::super::mapping::Mapping;
+use super::{Beside, bundles};
 
 /// What a hole `{:name}` is filled with.
 pub(super) type Args<'a> = &'a [(&'static str, Bind)];
@@ -15,10 +16,13 @@ pub(super) struct Statements {
     pub(super) dialect: Dialect,
     words: Vec<(&'static str, String)>,
     wanted: Vec<(String, Bind)>,
+    /// Values are written out instead of bound.
+    writes_values: bool,
 }
 
 impl Statements {
-    pub(super) fn new(dialect: Dialect, side: &TableName, mapping: &Mapping) -> Result<Self, StoreError> {
+    pub(super) fn new(dialect: Dialect, beside: &Beside, mapping: &Mapping) -> Result<Self, StoreError> {
+        let side = &beside.table;
         let refuse = |error: crate::claim::IdentError| {
             StoreError::rejected("adopt table", mapping.table().to_string(), error.to_string())
         };
@@ -39,7 +43,18 @@ impl Statements {
         }
         let order_by =
             if order.is_empty() { String::new() } else { format!("ORDER BY {}", order.join(", ")) };
+        let (bundle, and_in_no_bundle) = match bundles::are_used(dialect, beside) {
+            true => {
+                let bundle = dialect.quote_table(&bundles::table_of(side)?);
+                let ids = format!("SELECT unnest(b.ids) FROM {bundle} AS b");
+                let outside = format!(" AND h.{} NOT IN ({ids})", quote(&mapping.id)?);
+                (bundle, outside)
+            }
+            false => Default::default(),
+        };
         let words = vec![
+            ("bundle", bundle),
+            ("and_in_no_bundle", and_in_no_bundle),
             ("side", dialect.quote_table(side)),
             ("host", dialect.quote_table(mapping.table())),
             ("id", quote(&mapping.id)?),
@@ -53,7 +68,7 @@ impl Statements {
         for (column, value) in &mapping.filter {
             wanted.push((format!("h.{}", quote(column)?), bind(value)));
         }
-        Ok(Self { dialect, words, wanted })
+        Ok(Self { dialect, words, wanted, writes_values: false })
     }
 
     /// Fills one statement; `more` are words of its own.
@@ -80,6 +95,25 @@ impl Statements {
         to
     }
 
+    /// Fills statements that are sent as one text, which can have no bound values: they are written out. PostgreSQL's.
+    ///
+    /// # Errors
+    /// `Rejected` for a value that a text cannot have.
+    pub(super) fn written_out(
+        &self,
+        template: &str,
+        more: &[(&str, String)],
+        args: Args<'_>,
+    ) -> Result<String, StoreError> {
+        let binds = args.iter().map(|(_, value)| value).chain(self.wanted.iter().map(|(_, value)| value));
+        if let Some(refused) = binds.into_iter().find(|value| literal(value).is_none()) {
+            let detail = format!("{refused:?} cannot be written into a statement; claim by another value");
+            return Err(StoreError::rejected("adopt table", "value", detail));
+        }
+        let writing = Self { writes_values: true, ..self.clone() };
+        Ok(writing.fill(template, more, args, &[]).sql)
+    }
+
     /// A schema's text, for people and for the server. Its comments stay.
     pub(super) fn script(&self, template: &str, more: &[(&str, String)]) -> String {
         let words = self
@@ -101,6 +135,7 @@ impl Statements {
         match hole {
             "wanted" => self.write_wanted(to),
             "in_ids" => self.in_ids(to, ids),
+            "ids" => self.ids(to, ids),
             _ => {
                 let own = self.words.iter().find(|(known, _)| *known == hole).map(|(_, word)| word);
                 let word =
@@ -108,7 +143,7 @@ impl Statements {
                 let Some(word) = word else { unreachable!("statement file has an unknown hole {{{hole}}}") };
                 // Words may have holes of their own: assignments bind values.
                 match hole {
-                    "set" | "write" => self.nested(to, word, more, args, ids),
+                    "set" | "write" | "leave" | "named" => self.nested(to, word, more, args, ids),
                     _ => to.sql.push_str(word),
                 }
             }
@@ -141,6 +176,23 @@ impl Statements {
         }
     }
 
+    /// The ids as rows. PostgreSQL's.
+    fn ids(&self, to: &mut Statement, ids: &[Key]) {
+        let values: Vec<Bind> = ids.iter().filter_map(|id| id.0.first()).map(bind).collect();
+        if let Some(array) = array(&values) {
+            to.sql.push_str("SELECT unnest(");
+            self.bind(to, array);
+            to.sql.push(')');
+            return;
+        }
+        to.sql.push_str("VALUES ");
+        for (index, value) in values.into_iter().enumerate() {
+            to.sql.push_str(if index > 0 { ", (" } else { "(" });
+            self.bind(to, value);
+            to.sql.push(')');
+        }
+    }
+
     fn in_ids(&self, to: &mut Statement, ids: &[Key]) {
         let values: Vec<Bind> = ids.iter().filter_map(|id| id.0.first()).map(bind).collect();
         if self.dialect == Dialect::Postgres
@@ -162,6 +214,10 @@ impl Statements {
     }
 
     fn bind(&self, to: &mut Statement, value: Bind) {
+        if self.writes_values {
+            to.sql.push_str(&literal(&value).unwrap_or_else(|| unreachable!("it was looked at before")));
+            return;
+        }
         to.binds.push(value);
         to.sql.push_str(&self.dialect.placeholder(to.binds.len()));
     }
@@ -178,6 +234,26 @@ pub(super) fn bind(value: &Value) -> Bind {
         Value::Text(text) => Bind::Text(text.clone()),
         other => Bind::Text(other.kind().to_owned()),
     }
+}
+
+/// A value as PostgreSQL reads it in a statement's text, whatever its settings. None: it cannot be in one.
+fn literal(value: &Bind) -> Option<String> {
+    Some(match value {
+        Bind::Bool(flag) => flag.to_string(),
+        // In brackets: a sign is an operator.
+        Bind::Int(number) => format!("('{number}'::bigint)"),
+        Bind::Float(number) => format!("('{number}'::double precision)"),
+        Bind::Uuid(id) => format!("('{}'::uuid)", id.hyphenated()),
+        Bind::Bytes(bytes) => {
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("decode('{digits}', 'hex')")
+        }
+        // With E a backslash is what it is said to be, whatever `standard_conforming_strings` says.
+        Bind::Text(text) if !text.contains('\0') => {
+            format!("(E'{}'::text)", text.replace('\\', "\\\\").replace('\'', "''"))
+        }
+        _ => return None,
+    })
 }
 
 fn array(values: &[Bind]) -> Option<Bind> {

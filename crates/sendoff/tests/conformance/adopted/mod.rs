@@ -1,5 +1,6 @@
 //! Adopted tables: each kind of host on each database.
 
+mod bundles;
 mod cases;
 mod framework;
 pub(crate) mod host;
@@ -92,6 +93,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             operator::a_shadow_claims_nothing,
         );
     }
+    trials.extend(bundles::trials());
     trials.extend(side::trials());
     trials
 }

@@ -46,6 +46,22 @@ impl SqlDatabase for PostgresDatabase {
         values(&rows).map_err(|error| errors::convert(op, SUBJECT, error))
     }
 
+    async fn run_at_once(&self, op: &'static str, script: &str) -> Result<(), StoreError> {
+        let convert = |error| errors::convert(op, SUBJECT, error);
+        let mut connection = self.connections.acquire().await.map_err(convert)?;
+        match sqlx::raw_sql(AssertSqlSafe(script.to_owned())).execute(&mut *connection).await {
+            Ok(_) => {
+                connection.keep();
+                Ok(())
+            }
+            Err(error) => {
+                // It may be in a transaction that failed.
+                connection.discard();
+                Err(convert(error))
+            }
+        }
+    }
+
     async fn explain(&self, statement: &Statement) -> Result<Plan, StoreError> {
         let sql = format!("EXPLAIN (COSTS OFF) {}", statement.sql);
         let rows = self.run("explain", SUBJECT, &Statement { sql, binds: statement.binds.clone() }).await?;

@@ -94,6 +94,12 @@ pub trait SqlDatabase: Clone + fmt::Debug + Send + Sync + 'static {
     #[doc(hidden)]
     async fn query(&self, op: &'static str, statement: &Statement) -> Result<Vec<Vec<Value>>, StoreError>;
 
+    /// Runs statements, a transaction and all, as one text in one round trip. PostgreSQL's.
+    #[doc(hidden)]
+    async fn run_at_once(&self, op: &'static str, _script: &str) -> Result<(), StoreError> {
+        Err(StoreError::rejected(op, "database", "statements cannot be run as one text here"))
+    }
+
     /// How it would run a statement.
     #[doc(hidden)]
     async fn explain(&self, statement: &Statement) -> Result<Plan, StoreError>;

@@ -1,0 +1,1 @@
+SELECT unnest(b.ids) FROM {bundle} AS b WHERE b.lease_until > statement_timestamp()

@@ -1,0 +1,237 @@
+//! Bundles: the first claims of many rows, kept as one row beside the host's table.
+//!
+//! A row beside the table for each event costs about as much as all that a host's own statements do to an event. Nearly every event is delivered at its first try, and needs no row of
+//! its own: a claim of new rows is one row here, with their ids. What is delivered leaves its bundle. What fails, is given back, or is lost with its worker is *split off*: it gets a
+//! row of its own under the same proof, and from there on everything is as it is for rows that were taken in.
+//!
+//! Claims of new rows are made in turn, under an advisory lock, so that each sees what the one before it has; no row of the host is locked by them. All of a turn is sent at once: no
+//! worker holds the lock while it thinks, or is frozen. PostgreSQL alone has arrays, and so bundles.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::leases::Grant;
+use super::super::reading::Row;
+use super::super::table::{Fit, RowTable};
+use super::statements::Statements;
+use super::{AtEnd, Beside, Mapping, Side, bind};
+use crate::claim::{ClaimSpec, Ident, Key, Nulls, Predicate, Record, Table, TableName, Value, col};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::outbox::EventState;
+use crate::stores::sql::{Bind, Dialect, SqlDatabase, Statement, retry};
+
+/// The statement that makes their table.
+pub(super) const CREATE: &str = include_str!("create.sql");
+/// How rows leave their bundle: the beginning of a statement that goes on with what becomes of them.
+pub(super) const LEAVE: &str = include_str!("leave.sql");
+
+/// So many rows are in a bundle at most: it is written anew whenever some of them leave it.
+const ROWS_MAX: u32 = 1_000;
+
+/// Whether claims of new rows may be bundles: a delivered row leaves nothing beside the table.
+pub(super) fn are_used(dialect: Dialect, beside: &Beside) -> bool {
+    dialect == Dialect::Postgres && beside.at_end != AtEnd::Leave
+}
+
+/// Their table, for the one that claims are kept in.
+pub(super) fn table_of(side: &TableName) -> Result<TableName, StoreError> {
+    let name = format!("{}_bundle", side.name());
+    let table = match side.schema() {
+        Some(schema) => TableName::in_schema(schema.as_str(), &name),
+        None => TableName::bare(&name),
+    };
+    table.map_err(|error| StoreError::rejected("map", side.to_string(), error.to_string()))
+}
+
+/// Whether their table is there, and what is needed of it.
+pub(super) async fn are_there<D: SqlDatabase>(database: &D, beside: &Beside) -> Result<bool, StoreError> {
+    let table = Table::named(table_of(&beside.table)?, ["token"])?.returning(["owner", "lease_until"])?;
+    match database.open_lanes(table).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == StoreErrorKind::Schema => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The host's columns as a bundle's rows are read by them.
+#[derive(Debug)]
+pub(super) struct NewColumns {
+    names: Arc<[Ident]>,
+    sql: String,
+}
+
+impl NewColumns {
+    /// None: no index gives the new rows in their order, and they are taken in first.
+    pub(super) async fn of<T: RowTable>(
+        dialect: Dialect,
+        table: &T,
+        mapping: &Mapping,
+    ) -> Result<Option<Self>, StoreError> {
+        if mapping.is_ordered_by_key || mapping.order.is_empty() {
+            return Ok(None);
+        }
+        let wanted = mapping.filter.iter().map(|(column, value)| col(column).eq(value.clone())).collect();
+        let mut spec = ClaimSpec::on_table(mapping.table.clone()).eligible(Predicate::And(wanted));
+        for (column, direction) in &mapping.order {
+            spec = spec.order_by_with(column, *direction, Nulls::Native);
+        }
+        let spec = spec.set(&mapping.payload, Value::Null).limit(1).build()?;
+        if !table.is_servable(&spec).await? {
+            return Ok(None);
+        }
+        let names = mapping.returned()?;
+        let is_json = |name: &Ident| {
+            let fits = |value: Value| table.fit(name.as_str(), &value) == Fit::Fits;
+            fits(Value::Json(serde_json::Value::Null)) && !fits(Value::Text(String::new()))
+        };
+        let columns = names.iter().map(|name| {
+            let quoted = dialect.quote(name);
+            let cast = if is_json(name) { "::text" } else { "" };
+            format!("h.{quoted}{cast} AS {quoted}")
+        });
+        let sql = columns.collect::<Vec<_>>().join(", ");
+        Ok(Some(Self { names: names.into(), sql }))
+    }
+}
+
+fn micros(lease: Duration) -> Bind {
+    Bind::Int(i64::try_from(lease.as_micros()).unwrap_or(i64::MAX))
+}
+
+fn proof(grant: &Grant) -> [(&'static str, Bind); 2] {
+    [("owner", Bind::Text(grant.owner.clone())), ("token", Bind::Uuid(grant.token))]
+}
+
+/// The ids that a statement returned first.
+fn ids(rows: Vec<Vec<Value>>) -> impl Iterator<Item = Key> {
+    rows.into_iter().filter_map(|row| Some(Key(vec![row.into_iter().next()?])))
+}
+
+impl<D> Side<D>
+where
+    D: SqlDatabase,
+    D::Lanes: RowTable,
+{
+    async fn ask(&self, op: &'static str, statement: &Statement) -> Result<Vec<Vec<Value>>, StoreError> {
+        let subject = self.mapping.table.to_string();
+        retry(op, &subject, self.database.time_to_try(), || self.database.query(op, statement)).await
+    }
+
+    /// Claims what is new, in one bundle, and reads it.
+    pub(super) async fn claim_bundle(
+        &self,
+        columns: &NewColumns,
+        grant: &Grant,
+        lease: Duration,
+        room: u32,
+        target: &str,
+    ) -> Result<Vec<Row>, StoreError> {
+        let [owner, token] = proof(grant);
+        let lock = format!("sendoff claims new rows by {}", self.mapping.table);
+        let args = [owner, token, ("lease", micros(lease)), ("lock", Bind::Text(lock))];
+        let words = [("limit", room.min(ROWS_MAX).to_string())];
+        let claim = self.statements.written_out(include_str!("claim.sql"), &words, &args)?;
+        let subject = self.mapping.table.to_string();
+        let patience = self.database.time_to_try();
+        retry("claim", &subject, patience, || self.database.run_at_once("claim", &claim)).await?;
+        let words = [("columns", columns.sql.clone())];
+        let read = self.statements.fill(include_str!("read.sql"), &words, &proof(grant), &[]);
+        // What the host took back meanwhile is left out; its claim ends with its bundle.
+        let rows = self.ask("claim", &read).await?.into_iter();
+        let records = rows.map(|values| Record::new(Arc::clone(&columns.names), values));
+        records.map(|record| self.host_mapping.read(&record, Some(1), target)).collect()
+    }
+
+    /// Gives rows of a bundle claims of their own.
+    pub(super) async fn split(&self, grant: &Grant, rows: &[Key]) -> Result<(), StoreError> {
+        for rows in rows.chunks(500) {
+            let words = [("leave", LEAVE.trim_end().to_owned())];
+            let split = self.statements.fill(include_str!("split.sql"), &words, &proof(grant), rows);
+            self.ask("settle", &split).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives the rows of bundles whose lease has ended claims of their own, which have ended too.
+    pub(super) async fn split_ended(&self) -> Result<(), StoreError> {
+        let split = self.statements.fill(include_str!("split_ended.sql"), &[], &[], &[]);
+        self.ask("claim", &split).await.map(drop)
+    }
+
+    /// Prolongs a bundle's lease; which rows are in it.
+    pub(super) async fn renew_bundle(
+        &self,
+        grant: &Grant,
+        lease: Duration,
+    ) -> Result<HashSet<Vec<u8>>, StoreError> {
+        let [owner, token] = proof(grant);
+        let args = [owner, token, ("lease", micros(lease))];
+        let renew = self.statements.fill(include_str!("renew.sql"), &[], &args, &[]);
+        Ok(ids(self.ask("renew", &renew).await?).map(|id| id.to_bytes()).collect())
+    }
+
+    /// Rows of bundles whose lease lasts, or of those whose lease has ended, all or one, as the table of claims would have them.
+    pub(in crate::adopted) async fn bundled(
+        &self,
+        lasts: bool,
+        one: Option<&Value>,
+        limit: u32,
+    ) -> Result<Vec<Record>, StoreError> {
+        if !self.has_bundles {
+            return Ok(Vec::new());
+        }
+        let mut args = vec![("lasts", Bind::Bool(lasts)), ("limit", Bind::Int(limit.into()))];
+        let named = match one {
+            Some(id) => {
+                args.push(("one", bind(id)));
+                "one.id = {:one}"
+            }
+            None => "1 = 1",
+        };
+        let words = [("named", named.to_owned())];
+        let find = self.statements.fill(include_str!("find.sql"), &words, &args, &[]);
+        let names = ["id", "owner", "lease_until", "attempts"].map(Ident::new);
+        let names: Arc<[Ident]> = names.into_iter().collect::<Result<_, _>>().map_err(|error| {
+            StoreError::rejected("list", self.mapping.table.to_string(), error.to_string())
+        })?;
+        let found = self.ask("list", &find).await?.into_iter();
+        Ok(found.map(|values| Record::new(Arc::clone(&names), values)).collect())
+    }
+
+    /// How many rows are in bundles whose lease lasts, or has ended.
+    pub(super) async fn count_bundled(&self, lasts: bool, most: u32) -> Result<u64, StoreError> {
+        if !self.has_bundles {
+            return Ok(0);
+        }
+        let args = [("lasts", Bind::Bool(lasts)), ("limit", Bind::Int(most.into()))];
+        let count = self.statements.fill(include_str!("count.sql"), &[], &args, &[]);
+        Ok(match self.ask("count", &count).await?.first().and_then(|row| row.first()) {
+            Some(Value::Int(number)) => u64::try_from(*number).unwrap_or_default(),
+            _ => 0,
+        })
+    }
+}
+
+/// Whether the leases of a bundle's rows last if they stand so; none if they do not.
+pub(super) fn lasts(state: EventState) -> Option<bool> {
+    match state {
+        EventState::Processing => Some(true),
+        EventState::Abandoned => Some(false),
+        _ => None,
+    }
+}
+
+/// The rows that are claimed in bundles now, for those who only look.
+pub(in crate::adopted) async fn in_flight<D: SqlDatabase>(
+    database: &D,
+    host: &Mapping,
+    beside: &Beside,
+) -> Result<HashSet<Vec<u8>>, StoreError> {
+    let dialect = database.dialect();
+    if !are_used(dialect, beside) || !are_there(database, beside).await? {
+        return Ok(HashSet::new());
+    }
+    let find = Statements::new(dialect, beside, host)?.fill(include_str!("in_flight.sql"), &[], &[], &[]);
+    Ok(ids(database.query("look", &find).await?).map(|id| id.to_bytes()).collect())
+}
