@@ -135,6 +135,9 @@ pub struct KindLimit {
 /// What an operator sees, and does.
 #[async_trait]
 pub trait Inspect: fmt::Debug + Send + Sync {
+    /// What the store's clock says: ages are counted from it, and what is old is decided by it.
+    async fn now(&self) -> Result<Timestamp, StoreError>;
+
     /// Tasks of a status, by kind and then by id.
     async fn list(&self, listing: &Listing) -> Result<Vec<Task>, StoreError>;
 

@@ -18,6 +18,11 @@ pub(crate) fn trials() -> Vec<Trial> {
             let said = run("inbox").await;
             assert!(said.contains("6 deliveries, 1 seen before, 4 bookings of 100"), "{said}");
         }),
+        trial("examples::tasks".to_owned(), None, || async {
+            let said = run("tasks").await;
+            assert!(said.contains("given up: nobody is no address"), "{said}");
+            assert!(said.contains("2 mails sent, 1 given up, 1 report"), "{said}");
+        }),
     ]
 }
 

@@ -91,6 +91,8 @@ pub(in crate::testkit) async fn what_ended_long_ago_is_purged<H: TaskHarness>(ha
     let before = crate::claim::Timestamp::from_micros(ended.as_micros() - 3_600_000_000);
     assert_eq!(inspect.purge(before, 100).await.unwrap(), 0, "they ended after that");
     let after = later(ended, Duration::from_secs(3_600));
+    let now = inspect.now().await.unwrap();
+    assert!(ended <= now && now < after, "its clock is the one that tasks end by: {now:?}, {ended:?}");
     assert_eq!(inspect.purge(after, 2).await.unwrap(), 2);
     assert_eq!(inspect.purge(after, 100).await.unwrap(), 1);
     assert_eq!(inspect.purge(after, 100).await.unwrap(), 0);

@@ -19,6 +19,10 @@ fn settled<T>(step: Option<T>) -> Settled {
 
 #[async_trait]
 impl Inspect for MemoryTasks {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(Self::now(self))
+    }
+
     async fn list(&self, listing: &Listing) -> Result<Vec<Task>, StoreError> {
         let tables = self.tables();
         let mut tasks: Vec<&Task> = tables

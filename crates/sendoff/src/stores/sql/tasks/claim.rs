@@ -311,22 +311,36 @@ impl<D: SqlDatabase> SqlTasks<D> {
     pub(super) async fn complete_fast(&self, tokens: &[TaskToken]) -> Result<HashSet<TaskToken>, StoreError> {
         let mut done = HashSet::new();
         for chunk in tokens.chunks(BATCH_MAX as usize) {
-            let mut sorted = chunk.to_vec();
-            sorted.sort_unstable();
-            let ids =
-                |of: fn(&TaskToken) -> uuid::Uuid| Arg::Bound(Bind::Uuids(sorted.iter().map(of).collect()));
-            let attempts = sorted.iter().map(|token| i64::from(token.attempt)).collect();
-            let args = [
-                ("tasks", ids(|token| token.task.0)),
-                ("attempts", Arg::Bound(Bind::Ints(attempts))),
-                ("owners", ids(|token| token.owner.0)),
-            ];
-            let statement = self.templates.fill(include_str!("../../postgres/tasks/complete.sql"), &args)?;
-            for mut row in self.read("complete", &statement).await? {
+            for mut row in self.read("complete", &self.fast_completion(chunk)?).await? {
                 done.extend(row.token()?.1);
             }
         }
         Ok(done)
+    }
+
+    fn fast_completion(&self, tokens: &[TaskToken]) -> Result<Statement, StoreError> {
+        let mut sorted = tokens.to_vec();
+        sorted.sort_unstable();
+        let ids = |of: fn(&TaskToken) -> uuid::Uuid| Arg::Bound(Bind::Uuids(sorted.iter().map(of).collect()));
+        let attempts = sorted.iter().map(|token| i64::from(token.attempt)).collect();
+        let args = [
+            ("tasks", ids(|token| token.task.0)),
+            ("attempts", Arg::Bound(Bind::Ints(attempts))),
+            ("owners", ids(|token| token.owner.0)),
+        ];
+        self.templates.fill(include_str!("../../postgres/tasks/complete.sql"), &args)
+    }
+
+    /// How the database would find the tasks of these claims to complete them. Completes nothing.
+    ///
+    /// # Errors
+    /// As a completion.
+    pub async fn explain_completion(&self, tokens: &[TaskToken]) -> Result<Plan, StoreError> {
+        if self.is_fast() {
+            return self.database.explain(&self.fast_completion(tokens)?).await;
+        }
+        let args = [("tasks", self.tasks(tokens.iter().map(|token| token.task))), ("lock", self.lock())];
+        self.database.explain(&self.templates.fill(include_str!("lock.sql"), &args)?).await
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use async_trait::async_trait;
 
 use super::settle::Want;
+use super::tell::clock;
 use super::{Arg, KEYS_PER_STATEMENT, SqlDatabase, SqlTasks, from_the_start, retry};
 use crate::claim::Timestamp;
 use crate::error::{StoreError, StoreErrorKind};
@@ -167,6 +168,15 @@ impl<D: SqlDatabase> SqlTasks<D> {
 
 #[async_trait]
 impl<D: SqlDatabase> Inspect for SqlTasks<D> {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        let rows = self.read("inspect", &clock(&self.templates)?).await?;
+        let Some(mut row) = rows.into_iter().next() else {
+            let detail = "the database does not say what time it is";
+            return Err(StoreError::new(StoreErrorKind::Corrupt, "inspect", self.subject(), detail));
+        };
+        row.moment("now")
+    }
+
     async fn list(&self, listing: &Listing) -> Result<Vec<Task>, StoreError> {
         let limit = listing.limit.min(LIST_MAX);
         let (mut kind, mut after) = match (&listing.after, &listing.kind) {

@@ -16,7 +16,9 @@ use tokio::time::Instant;
 
 pub use create::Tasks;
 
-use super::outbox::{Arg, Names, RowReader, SchemaSet, SqlDatabase, SqlTransaction, Templates, check_schema};
+use super::outbox::{
+    Arg, Migration, Names, RowReader, SchemaSet, SqlDatabase, SqlTransaction, Templates, check_schema,
+};
 use super::{Bind, Dialect, KEYS_PER_STATEMENT, Statement, retry};
 use crate::claim::Timestamp;
 use crate::error::StoreError;
@@ -42,6 +44,20 @@ struct Pace {
 }
 
 impl<D: SqlDatabase> SqlTasks<D> {
+    /// What makes their tables, under their usual names: `sendoff.task` on PostgreSQL, `sendoff_task` elsewhere. It stands apart from the outbox's: a database may have one without the other.
+    ///
+    /// # Errors
+    /// None in practice: the usual names are good ones.
+    pub fn migration(database: D) -> Result<Migration<D>, StoreError> {
+        let names = Names::default_for(database.dialect())?;
+        Ok(Self::migration_as(database, names))
+    }
+
+    /// The same under other names.
+    pub fn migration_as(database: D, names: Names) -> Migration<D> {
+        Migration::of(SchemaSet::TASKS, database, names)
+    }
+
     /// Opens the tasks of this database under their usual names.
     ///
     /// # Errors
