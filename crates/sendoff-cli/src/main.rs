@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod exit;
 mod output;
+mod part;
 mod place;
 mod retention;
 mod run;
@@ -67,6 +68,8 @@ async fn run_command(command: Command) -> Result<Answer> {
         Command::Pause(args) => commands::pause::run(&args, true).await,
         Command::Resume(args) => commands::pause::run(&args, false).await,
         Command::Purge(args) => commands::purge::run(&args).await,
+        Command::Tasks(args) => commands::tasks::run(&args).await,
+        Command::Inbox(args) => commands::inbox::run(&args).await,
         Command::Demo(args) => demo::run(&args).await.map(held),
         Command::DemoWorker(args) => demo::worker::run(&args).await.map(|()| Answer::Yes),
         Command::Bench(args) => bench::run(&args).await.map(held),

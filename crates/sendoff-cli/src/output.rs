@@ -101,6 +101,11 @@ pub(crate) fn failure(failure: Option<&Failure>) -> String {
     failure.map_or_else(|| "-".to_owned(), shown)
 }
 
+/// A count that goes no further than `most`.
+pub(crate) fn count(count: u64, most: u64) -> String {
+    if count >= most { format!("{most}+") } else { count.to_string() }
+}
+
 /// A moment, from microseconds since 1970.
 pub(crate) fn moment(micros: i64) -> String {
     let since = Duration::from_micros(u64::try_from(micros).unwrap_or_default());

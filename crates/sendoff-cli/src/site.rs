@@ -6,9 +6,9 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use sendoff::outbox::{Inspect, Store};
 use sendoff::stores::mysql::{MysqlDatabase, MysqlOutbox};
-use sendoff::stores::postgres::{Listening, Pooler, PostgresDatabase, PostgresOutbox};
+use sendoff::stores::postgres::{Listening, PostgresDatabase, PostgresOutbox};
 use sendoff::stores::sqlite::{SqliteDatabase, SqliteOutbox};
-use sendoff::stores::{Migration, Names, SchemaState, SqlOutbox};
+use sendoff::stores::{Names, SqlOutbox};
 use sendoff::{EventId, NewEvent, Outbox};
 use sendoff_relay::Bell;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
@@ -18,6 +18,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, Executor as _, MySqlP
 
 use crate::args::StoreArgs;
 use crate::exit::{Refused, refuse};
+use crate::part::{Part, on_database};
 use crate::place::Place;
 use crate::table::{HostTable, Opened};
 
@@ -101,7 +102,16 @@ impl Site {
         Self::at(&Place::of(args)?).await
     }
 
-    /// The same; a file that is not there is made.
+    /// Connects to where a part of sendoff is; what is said of a file that is not there is how that part makes it.
+    pub(crate) async fn of_part(args: &StoreArgs, part: Part) -> Result<Self> {
+        let place = Place::of(args)?;
+        if matches!(scheme(&place.url)?, Scheme::Sqlite) {
+            present_file(&place.url, part)?;
+        }
+        Self::at(&place).await
+    }
+
+    /// The same as [`of`](Self::of); a file that is not there is made.
     pub(crate) async fn of_new(args: &StoreArgs) -> Result<Self> {
         let place = Place::of(args)?;
         Self::connect(&place.url, place.names()?, 2).await
@@ -114,7 +124,7 @@ impl Site {
                 // The host's own file: how it keeps its journal is its business.
                 return Self::untouched_file(place).await;
             }
-            present_file(&place.url)?;
+            present_file(&place.url, Part::Outbox)?;
         }
         let site = Self::connect(&place.url, place.names()?, 2).await?;
         Ok(Self { table: place.table.clone(), ..site })
@@ -134,7 +144,7 @@ impl Site {
     }
 
     async fn untouched_file(place: &Place) -> Result<Self> {
-        let options = present_file(&place.url)?.busy_timeout(SQLITE_PATIENCE);
+        let options = present_file(&place.url, Part::Outbox)?.busy_timeout(SQLITE_PATIENCE);
         let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options).await;
         let host = Host::Sqlite(pool.with_context(|| format!("SQLite, {}", place.url))?);
         Ok(Self {
@@ -149,50 +159,6 @@ impl Site {
         Ok(match self.host {
             Host::Postgres(_) => Names::schema(&self.names)?,
             _ => Names::prefix(&self.names)?,
-        })
-    }
-
-    /// Makes the outbox's tables.
-    pub(crate) async fn migrate(&self) -> Result<()> {
-        let names = self.names()?;
-        match self.host {
-            Host::Postgres(_) => {
-                Migration::named(PostgresDatabase::connect(&self.url).await?, names).run().await?
-            }
-            Host::Sqlite(_) => {
-                Migration::named(SqliteDatabase::connect(&self.url).await?, names).run().await?
-            }
-            Host::Mysql(_) => Migration::named(MysqlDatabase::connect(&self.url).await?, names).run().await?,
-        }
-        Ok(())
-    }
-
-    /// How its tables are made, as SQL.
-    pub(crate) async fn script(&self) -> Result<String> {
-        let names = self.names()?;
-        Ok(match self.host {
-            Host::Postgres(_) => {
-                Migration::named(PostgresDatabase::connect(&self.url).await?, names).script()?
-            }
-            Host::Sqlite(_) => Migration::named(SqliteDatabase::connect(&self.url).await?, names).script()?,
-            Host::Mysql(_) => Migration::named(MysqlDatabase::connect(&self.url).await?, names).script()?,
-        })
-    }
-
-    /// How its tables stand to this program.
-    pub(crate) async fn schema_state(&self) -> Result<SchemaState> {
-        let names = self.names()?;
-        Ok(match &self.host {
-            Host::Postgres(pool) => {
-                let database = PostgresDatabase::from_pool(pool.clone(), Pooler::None).await?;
-                Migration::named(database, names).state().await?
-            }
-            Host::Sqlite(pool) => {
-                Migration::named(SqliteDatabase::from_pool(pool.clone()).await?, names).state().await?
-            }
-            Host::Mysql(pool) => {
-                Migration::named(MysqlDatabase::from_pool(pool.clone()).await?, names).state().await?
-            }
         })
     }
 
@@ -231,18 +197,7 @@ impl Site {
 
     async fn opened(&self) -> Result<Arc<dyn Inspect>> {
         let names = self.names()?;
-        Ok(match &self.host {
-            Host::Postgres(pool) => Arc::new(
-                SqlOutbox::open_as(PostgresDatabase::from_pool(pool.clone(), Pooler::None).await?, names)
-                    .await?,
-            ),
-            Host::Sqlite(pool) => {
-                Arc::new(SqlOutbox::open_as(SqliteDatabase::from_pool(pool.clone()).await?, names).await?)
-            }
-            Host::Mysql(pool) => {
-                Arc::new(SqlOutbox::open_as(MysqlDatabase::from_pool(pool.clone()).await?, names).await?)
-            }
-        })
+        on_database!(self, database => Ok(Arc::new(SqlOutbox::open_as(database, names).await?)))
     }
 
     pub(crate) async fn postgres_outbox(&self) -> Result<PostgresOutbox> {
@@ -314,10 +269,11 @@ impl Place {
 }
 
 /// A file that is there: a mistyped path would be a new, empty database.
-fn present_file(url: &str) -> Result<SqliteConnectOptions> {
+fn present_file(url: &str, part: Part) -> Result<SqliteConnectOptions> {
     let options: SqliteConnectOptions = options(url, "SQLite")?;
     let file = options.get_filename();
-    ensure!(file.exists(), "SQLite, {}: there is no such file; `sendoff migrate` makes it", file.display());
+    let (shown, migrate) = (file.display(), part.migrate_command());
+    ensure!(file.exists(), "SQLite, {shown}: there is no such file; `{migrate}` makes it");
     Ok(options)
 }
 

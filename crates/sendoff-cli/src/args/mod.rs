@@ -6,9 +6,11 @@ mod config;
 mod demo;
 mod doctor;
 mod enqueue;
+mod inbox;
 mod inspect;
 mod operate;
 mod relay;
+mod tasks;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
@@ -18,11 +20,16 @@ pub(crate) use config::{ConfigArgs, ConfigCommand};
 pub(crate) use demo::{DemoArgs, DemoWorkerArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use enqueue::EnqueueArgs;
+pub(crate) use inbox::{InboxArgs, InboxCommand, InboxPurgeArgs, InboxStatsArgs};
 pub(crate) use inspect::{EventArgs, LanesArgs, ListArgs, ParkedArgs, StatusArgs, WorkersArgs};
 pub(crate) use operate::{
     CancelArgs, DiscardArgs, PauseArgs, PurgeArgs, PurgeWhat, RedriveArgs, SelectionArgs,
 };
 pub(crate) use relay::{MigrateArgs, ProbeArgs, RunArgs};
+pub(crate) use tasks::{
+    TaskArgs, TaskChangeArgs, TaskLimitArgs, TaskListArgs, TaskPurgeArgs, TaskStatsArgs, TasksArgs,
+    TasksCommand,
+};
 
 /// Gets every committed event to its broker, and nothing that was rolled back.
 #[derive(Debug, Parser)]
@@ -34,7 +41,6 @@ pub(crate) struct Arguments {
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 the answer is no; 2 wrong arguments; 3 something could
   not be reached or failed; 4 the tables are missing or of another version
-
 First steps: sendoff demo; then sendoff config init, migrate and run";
 
 /// Which outbox.
@@ -112,7 +118,7 @@ pub(crate) enum Command {
     Workers(WorkersArgs),
     /// The keys that wait, for a retry or for an operator
     Parked(ParkedArgs),
-    /// Look at an outbox table that you have, and write its configuration
+    /// Look at a table that you have, and write its configuration
     ///
     /// It says what its columns mean and how sure that is, what has to be done first, and what cannot be had. It changes nothing; with --shadow it also reads what waits, and says what would be delivered. The exit code is 1 if the table
     /// cannot be adopted.
@@ -158,6 +164,17 @@ pub(crate) enum Command {
   sendoff purge published --older-than 7d
   sendoff purge dead --older-than 90d --target billing")]
     Purge(PurgeArgs),
+    /// Look at tasks that services run, try them again, call them off
+    #[command(after_help = "Examples:
+  sendoff tasks stats
+  sendoff tasks list --status failed
+  sendoff tasks retry 0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001")]
+    Tasks(TasksArgs),
+    /// Look at what consumers have handled, and forget what is old
+    #[command(after_help = "Examples:
+  sendoff inbox stats
+  sendoff inbox purge --older-than 7d")]
+    Inbox(InboxArgs),
     /// Watch it work while workers are killed and frozen
     ///
     /// Producers commit and roll back, workers deliver, one is killed and one is frozen. Without --store it uses SQLite in a temporary file and needs no server. It ends with a verdict: lost, duplicated, out of order, delivered

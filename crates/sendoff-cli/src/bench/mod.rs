@@ -22,6 +22,7 @@ use self::load::{Checked, Load};
 pub(crate) use self::report::Report;
 use self::report::median;
 use crate::args::{BenchArgs, Measure};
+use crate::part::Part;
 use crate::site::{Host, Settling, Site};
 use crate::wire;
 
@@ -37,7 +38,7 @@ const ADR003_BATCH: u32 = 100;
 pub(crate) async fn run(args: &BenchArgs) -> Result<bool> {
     let names = format!("sendoff_bench_{:08x}", fastrand::u32(..));
     let site = Site::connect(&args.store, &names, 24).await?;
-    site.migrate().await?;
+    site.migrate(Part::Outbox).await?;
     let settling = Settling { is_asynchronous: args.settle_asynchronously, ..Settling::default() };
     let store = site.store_with(settling).await?;
     let bench = Bench { args, site: site.clone(), store, load: Load::of(args) };

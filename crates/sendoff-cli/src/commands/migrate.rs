@@ -1,4 +1,4 @@
-//! `sendoff migrate`: the outbox's tables.
+//! `sendoff migrate`: the outbox's tables; and those of tasks and the inbox.
 
 use anyhow::Result;
 use schemars::JsonSchema;
@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::args::MigrateArgs;
 use crate::exit::Answer;
 use crate::output::{print, print_json};
+use crate::part::Part;
 use crate::place::Place;
 use crate::site::Site;
 use crate::table::{HostTable, Opened};
@@ -72,21 +73,31 @@ pub(crate) async fn run(args: &MigrateArgs) -> Result<Answer> {
     if let Some(table) = Place::of(&args.store)?.table {
         return beside(args, &table).await;
     }
+    of(args, Part::Outbox).await
+}
+
+/// The same for one part.
+pub(crate) async fn of(args: &MigrateArgs, part: Part) -> Result<Answer> {
+    // Beside a host's own table its file is there, and stays as it is.
+    let is_hosts = Place::of(&args.store)?.table.is_some();
+    let site = match args.check || is_hosts {
+        true => Site::of_part(&args.store, part).await?,
+        false => Site::of_new(&args.store).await?,
+    };
     if args.print {
-        print(&Site::of_new(&args.store).await?.script().await?)?;
+        print(&site.script(part).await?)?;
         return Ok(Answer::Yes);
     }
-    let site = if args.check { Site::of(&args.store).await? } else { Site::of_new(&args.store).await? };
     if !args.check {
-        site.migrate().await?;
+        site.migrate(part).await?;
     }
     if args.json {
-        print_json(&Tables::of(&site.schema_state().await?))?;
+        print_json(&Tables::of(&site.schema_state(part).await?))?;
     }
     // If they are not as they must be, this says why.
-    site.inspect().await?;
+    site.check(part).await?;
     if !args.json {
-        print("the outbox's tables are as this program needs them\n")?;
+        print(&format!("{} tables are as this program needs them\n", part.owner()))?;
     }
     Ok(Answer::Yes)
 }

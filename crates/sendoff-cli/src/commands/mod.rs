@@ -1,10 +1,12 @@
 //! The operator's commands, one file each: what is asked, how it is shown, and what it means for the exit code.
 
+mod batches;
 pub(crate) mod cancel;
 pub(crate) mod config;
 pub(crate) mod discard;
 pub(crate) mod enqueue;
 pub(crate) mod explain;
+pub(crate) mod inbox;
 pub(crate) mod lanes;
 mod lines;
 pub(crate) mod list;
@@ -19,6 +21,7 @@ pub(crate) mod schemas;
 mod selection;
 pub(crate) mod show;
 pub(crate) mod status;
+pub(crate) mod tasks;
 pub(crate) mod workers;
 
 use std::sync::Arc;

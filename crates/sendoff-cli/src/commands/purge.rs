@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use sendoff::outbox::Purge;
 use serde::Serialize;
 
+use super::batches::all;
 use crate::args::{PurgeArgs, PurgeWhat};
 use crate::exit::Answer;
 use crate::output::{print, print_json};
@@ -12,7 +13,7 @@ use crate::output::{print, print_json};
 /// How many were deleted.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct PurgeShape {
-    purged: u64,
+    pub(super) purged: u64,
 }
 
 /// Until nothing that old is left.
@@ -23,14 +24,7 @@ pub(crate) async fn run(args: &PurgeArgs) -> Result<Answer> {
         PurgeWhat::Published => Purge::Published { target, older_than },
         PurgeWhat::Dead => Purge::Dead { target, older_than },
     };
-    let mut purged = 0;
-    loop {
-        let gone = inspect.purge(&purge, args.batch).await?;
-        purged += gone;
-        if gone == 0 {
-            break;
-        }
-    }
+    let purged = all("events", || inspect.purge(&purge, args.batch)).await?;
     if args.json {
         print_json(&PurgeShape { purged })?;
     } else {

@@ -7,8 +7,8 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
 use super::{
-    cancel, config, discard, enqueue, explain, lanes, list, migrate, parked, pause, purge, redrive, show,
-    status, workers,
+    cancel, config, discard, enqueue, explain, inbox, lanes, list, migrate, parked, pause, purge, redrive,
+    show, status, tasks, workers,
 };
 use crate::args::SchemasArgs;
 use crate::exit::Answer;
@@ -43,6 +43,9 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("doctor", of::<doctor::Report>()),
         ("enqueue", of::<enqueue::Written>()),
         ("explain", of::<explain::Explained>()),
+        ("inbox-migrate", of::<migrate::Tables>()),
+        ("inbox-purge", of::<purge::PurgeShape>()),
+        ("inbox-stats", of::<inbox::StatsShape<'_>>()),
         ("lanes", of::<lanes::Lanes<'_>>()),
         ("list", of::<list::Page<'_>>()),
         ("migrate", of::<migrate::Tables>()),
@@ -53,6 +56,14 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("resume", of::<pause::PauseShape<'_>>()),
         ("show", of::<show::Shown<'_>>()),
         ("status", of::<status::Status<'_>>()),
+        ("tasks-cancel", of::<tasks::change::Changed>()),
+        ("tasks-limit", of::<tasks::limit::Limits<'_>>()),
+        ("tasks-list", of::<tasks::list::TaskPage<'_>>()),
+        ("tasks-migrate", of::<migrate::Tables>()),
+        ("tasks-purge", of::<purge::PurgeShape>()),
+        ("tasks-retry", of::<tasks::change::Changed>()),
+        ("tasks-show", of::<tasks::show::TaskShown<'_>>()),
+        ("tasks-stats", of::<tasks::stats::TaskStatsShape<'_>>()),
         ("workers", of::<workers::Workers<'_>>()),
     ]
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::args::StatusArgs;
 use crate::exit::Answer;
-use crate::output::{Table, moment, print, print_json, span, visible};
+use crate::output::{Table, count, moment, print, print_json, span, visible};
 use crate::shape::DownShape;
 
 /// A target, for programs.
@@ -101,7 +101,7 @@ fn show(counts: &Counts, workers: &[WorkerInfo]) -> Result<()> {
     ];
     let mut table = Table::new(&head);
     for target in &counts.targets {
-        let numbers = EventState::ALL.iter().map(|state| number(target.of(*state)));
+        let numbers = EventState::ALL.iter().map(|state| count(target.of(*state), COUNT_MAX));
         let oldest = target.oldest.map_or_else(|| "-".to_owned(), span);
         let paused = if target.paused { "paused" } else { "" };
         table.row([target.target.clone()].into_iter().chain(numbers).chain([oldest, paused.to_owned()]));
@@ -114,9 +114,4 @@ fn show(counts: &Counts, workers: &[WorkerInfo]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A count, which is not always all of them.
-fn number(count: u64) -> String {
-    if count >= COUNT_MAX { format!("{COUNT_MAX}+") } else { count.to_string() }
 }

@@ -23,6 +23,7 @@ use self::progress::{Progress, Step};
 pub(crate) use self::verdict::Verdict;
 use self::verdict::judge;
 use crate::args::DemoArgs;
+use crate::part::Part;
 use crate::site::Site;
 
 /// Nothing was delivered for so long: it will not be.
@@ -38,7 +39,7 @@ pub(crate) async fn run(args: &DemoArgs) -> Result<bool> {
     let url = args.store.clone().unwrap_or(file);
     let names = format!("sendoff_demo_{:08x}", fastrand::u32(..));
     let site = Site::connect(&url, &names, 8).await?;
-    site.migrate().await?;
+    site.migrate(Part::Outbox).await?;
     let verdict = perform(args, &site, directory.path()).await;
     site.remove().await?;
     let verdict = verdict?;

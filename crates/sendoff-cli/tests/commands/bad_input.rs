@@ -43,8 +43,34 @@ const OTHERS: [&[&str]; 6] = [
     &["adopt", "outbox"],
 ];
 
+/// Every command that asks for a part with tables of its own, with what makes them.
+const PARTS: [(&str, &str, &[&[&str]]); 2] = [
+    (
+        "sendoff tasks migrate",
+        "tasks_protocol_version",
+        &[
+            &["tasks", "stats"],
+            &["tasks", "list"],
+            &["tasks", "show", "0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001"],
+            &["tasks", "retry", "0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001"],
+            &["tasks", "cancel", "0190c2a4-7b5e-7c3a-9f00-5d2a61b7c001"],
+            &["tasks", "limit"],
+            &["tasks", "limit", "mail.send", "3"],
+            &["tasks", "purge", "--older-than", "1d"],
+            &["tasks", "migrate", "--check"],
+        ],
+    ),
+    (
+        "sendoff inbox migrate",
+        "inbox_protocol_version",
+        &[&["inbox", "stats"], &["inbox", "purge", "--older-than", "1d"], &["inbox", "migrate", "--check"]],
+    ),
+];
+
 fn all() -> impl Iterator<Item = &'static [&'static str]> {
-    ASKING.into_iter().chain(OTHERS)
+    let parts = PARTS.into_iter().flat_map(|(_, _, commands)| commands.iter().copied());
+    let making: [&[&str]; 2] = [&["tasks", "migrate"], &["inbox", "migrate"]];
+    ASKING.into_iter().chain(OTHERS).chain(parts).chain(making)
 }
 
 #[test]
@@ -69,6 +95,36 @@ fn a_file_that_is_not_there_is_not_made() {
         fails(&[command, &["--store", &url]].concat(), 3, &["tpyo.db", "sendoff migrate"]);
         assert!(!path.exists(), "{command:?} made it");
     }
+}
+
+#[test]
+fn a_part_says_what_makes_its_tables() {
+    let outbox = Outbox::without_tables();
+    for (migrate, _, commands) in PARTS {
+        for command in commands {
+            let done = outbox.run(command);
+            assert_eq!(done.code, 3, "{command:?}: {}{}", done.text, done.errors);
+            assert!(done.errors.contains(migrate), "{command:?}: {}", done.errors);
+        }
+    }
+    assert!(!outbox.directory.path().join("shop.db").exists(), "somebody made it");
+    outbox.ok(&["migrate"]);
+    for (migrate, version, commands) in PARTS {
+        let refused = |words: &str| {
+            for command in commands {
+                let done = outbox.run(command);
+                assert_eq!(done.code, 4, "{command:?}: {}{}", done.text, done.errors);
+                assert!(done.errors.contains(words), "{command:?}: {}", done.errors);
+            }
+        };
+        refused(migrate);
+        outbox.ok(&migrate.split(' ').skip(1).collect::<Vec<_>>());
+        for (found, words) in [("99", "newer than this program"), ("0", "migrate it")] {
+            outbox.sql(&format!("UPDATE sendoff_meta SET value = '{found}' WHERE name = '{version}'"));
+            refused(words);
+        }
+    }
+    outbox.ok(&["status"]);
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl Host {
 
     /// A table of a preset, empty.
     pub(crate) fn of(outbox: Outbox, kind: &'static str) -> Self {
-        let store = outbox.store.split(':').next().unwrap().to_owned();
+        let store = outbox.database().to_owned();
         let ddl = match kind {
             "framework" => ddl!("framework", store.as_str()),
             "governance" => ddl!("governance", store.as_str()),
@@ -68,7 +68,7 @@ impl Host {
     }
 
     pub(crate) fn database(&self) -> &str {
-        self.outbox.store.split(':').next().unwrap()
+        self.outbox.database()
     }
 
     /// Writes so many more rows, numbered from where the last ones ended.

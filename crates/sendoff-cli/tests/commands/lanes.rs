@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::every_store::on_every_store;
 use crate::outbox::{Outbox, Relay};
 use crate::program::{program, run};
 
@@ -119,23 +120,6 @@ fn one_of_two(outbox: &Outbox) {
     assert!(came[2].is_disjoint(&came[1]), "a relay that stopped has its events repeated");
 }
 
-macro_rules! on_every_store {
-    ($($test:ident),*) => {
-        mod sqlite {
-            $(#[test] fn $test() { super::$test(&super::Outbox::new()); })*
-        }
-        mod postgres {
-            $(#[test] fn $test() {
-                if let Some(outbox) = super::Outbox::on_server("SENDOFF_TEST_POSTGRES15") { super::$test(&outbox); }
-            })*
-        }
-        mod mariadb {
-            $(#[test] fn $test() {
-                if let Some(outbox) = super::Outbox::on_server("SENDOFF_TEST_MARIADB") { super::$test(&outbox); }
-            })*
-        }
-    };
-}
 on_every_store!(two_ranges, one_of_two);
 
 #[test]

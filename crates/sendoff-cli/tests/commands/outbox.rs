@@ -48,6 +48,11 @@ impl Outbox {
         Some(outbox)
     }
 
+    /// As its URL says: `sqlite`, `postgres` or `mysql`.
+    pub(crate) fn database(&self) -> &str {
+        self.store.split(':').next().unwrap()
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = program();
         command.args(arguments).env("SENDOFF_STORE", &self.store);
@@ -111,7 +116,7 @@ impl Outbox {
                     connection.close().await.unwrap();
                 }};
             }
-            match self.store.split(':').next().unwrap() {
+            match self.database() {
                 "postgres" => execute!(sqlx::PgConnection),
                 "mysql" => execute!(sqlx::MySqlConnection),
                 _ => execute!(sqlx::SqliteConnection),

@@ -32,7 +32,7 @@ impl Done {
     pub(crate) fn ended(command: &Command, output: Output) -> Self {
         let arguments: Vec<&str> = command.get_args().filter_map(|argument| argument.to_str()).collect();
         let name = match arguments[..] {
-            ["config", below, ..] => format!("config-{below}"),
+            [command @ ("config" | "tasks" | "inbox"), below, ..] => format!("{command}-{below}"),
             [command, ..] => command.to_owned(),
             [] => String::new(),
         };

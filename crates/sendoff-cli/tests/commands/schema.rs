@@ -96,7 +96,10 @@ fn has_format(format: &str, value: &Value) -> Result<(), String> {
         ("date-time", Some(text)) => text.len() == 24 && has_digits(text, "0000-00-00T00:00:00.000Z"),
         ("uuid", Some(text)) => text.len() == 36 && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit()),
         // How wide a number is: its bounds are said apart.
-        ("uint16" | "uint32" | "uint64" | "uint" | "int64" | "double" | "date-time" | "uuid", _) => true,
+        (
+            "int16" | "uint16" | "uint32" | "uint64" | "uint" | "int64" | "double" | "date-time" | "uuid",
+            _,
+        ) => true,
         _ => panic!("this check does not know the format {format}"),
     };
     if is_right { Ok(()) } else { Err(format!(": {value} is no {format}")) }

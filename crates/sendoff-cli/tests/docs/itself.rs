@@ -9,7 +9,7 @@ use crate::{commands, links, none, promises, quotations, run};
 /// A document, and what is to be said of it.
 type Case = (&'static str, &'static str, fn(&Document) -> Vec<String>, &'static str);
 
-const CASES: [Case; 14] = [
+const CASES: [Case; 16] = [
     (
         "an_unknown_language",
         "```cobol\nSTOP RUN.\n```\n",
@@ -39,6 +39,8 @@ const CASES: [Case; 14] = [
         "examples/orders.rs does not have these lines one after the other:\nnever.was();",
     ),
     ("an_unknown_command", "`sendoff frobnicate`", commands::check, "there is no such command"),
+    ("an_unknown_command_below", "`sendoff tasks frobnicate`", commands::check, "there is no such command"),
+    ("an_unknown_flag_below", "`sendoff tasks list --stauts x`", commands::check, "it has no --stauts"),
     ("an_unknown_flag", "`sendoff status --wach`", commands::check, "it has no --wach"),
     (
         "a_test_that_is_not_there",
