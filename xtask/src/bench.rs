@@ -33,6 +33,9 @@ const ADOPTED: Plan = Plan { name: "adopted", ..OUTBOX };
 
 const TASKS: Plan = Plan { name: "tasks", ..OUTBOX };
 
+/// By itself, outside the workspace.
+const TASK_PEERS: &str = "benches/task-peers/Cargo.toml";
+
 /// Builds the benchmark, starts its servers, runs it, stops them.
 pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     let plan = match args.bench {
@@ -40,6 +43,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         Bench::Outbox => OUTBOX,
         Bench::Adopted => ADOPTED,
         Bench::Tasks => TASKS,
+        Bench::TaskPeers => return task_peers(args),
         Bench::Sinks => return bench_sinks::run(&args.only, args.events, args.rounds, args.keep),
     };
     let cargo_args = ["bench", "-p", plan.package, "--bench", plan.name, "--features", plan.features];
@@ -50,4 +54,19 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     install::install(&servers)?;
     let fleet = Fleet::start(&servers, args.keep, Durability::Disk)?;
     command::run(cargo::cargo(cargo_args).envs(fleet.environment()))
+}
+
+/// The same for a package that is not of the workspace.
+fn task_peers(args: &BenchArgs) -> Result<()> {
+    let servers = servers::select(&["postgres15".to_owned()], &[])?;
+    command::run(&mut cargo::cargo(["build", "--release", "--manifest-path", TASK_PEERS]))?;
+    install::install(&servers)?;
+    let fleet = Fleet::start(&servers, args.keep, Durability::Disk)?;
+    let mut bench = cargo::cargo(["run", "--release", "--quiet", "--manifest-path", TASK_PEERS, "--"]);
+    bench.args(["--tasks", &args.tasks.to_string(), "--concurrency", &args.concurrency.to_string()]);
+    bench.args(["--rounds", &args.rounds.to_string()]);
+    if !args.only.is_empty() {
+        bench.args(["--only", &args.only.join(",")]);
+    }
+    command::run(bench.envs(fleet.environment()))
 }

@@ -46,7 +46,8 @@ pub(crate) enum Task {
     #[command(after_help = "Examples:
   cargo xtask bench claim                      rates and trips of every store, fast path beside floor
   cargo xtask bench sinks                      a PostgreSQL outbox into every broker, beside the broker by itself
-  cargo xtask bench sinks --only nats,kafka    two of them")]
+  cargo xtask bench sinks --only nats,kafka    two of them
+  cargo xtask bench task-peers                 tasks beside other queues on PostgreSQL, each by its public interface")]
     Bench(BenchArgs),
     /// Run the relay in a simulated world where everything goes wrong, for many seeds
     ///
@@ -103,13 +104,19 @@ pub(crate) struct BenchArgs {
     /// Which benchmark
     #[arg(value_enum)]
     pub(crate) bench: Bench,
-    /// `sinks`: only these
+    /// `sinks`, `task-peers`: only these
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
     /// `sinks`: so many events
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     pub(crate) events: u32,
-    /// `sinks`: each side is measured so often, in turn with the others
+    /// `task-peers`: so many tasks
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub(crate) tasks: u32,
+    /// `task-peers`: each worker runs so many tasks at a time
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) concurrency: u32,
+    /// `sinks`, `task-peers`: each side is measured so often, in turn with the others
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) rounds: u16,
     /// Keep the servers' data and logs afterwards
@@ -139,6 +146,8 @@ pub(crate) enum Bench {
     Adopted,
     /// Claims of tasks in batches, beside the statement that claims one at a time; with few and with many of them
     Tasks,
+    /// Tasks enqueued and run beside other queues on PostgreSQL; builds those, which are no dependencies of anything else
+    TaskPeers,
     /// From a PostgreSQL outbox into every broker, beside the broker and the relay by themselves
     Sinks,
 }

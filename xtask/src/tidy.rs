@@ -19,7 +19,7 @@ use anyhow::{Context, Result, bail};
 use crate::{cargo, command};
 
 /// Where code is; rules about code look nowhere else.
-const CODE_DIRS: [&str; 3] = ["crates/", "xtask/", "examples/"];
+const CODE_DIRS: [&str; 4] = ["crates/", "xtask/", "examples/", "benches/"];
 
 /// Something that is not as it should be.
 #[derive(Debug, PartialEq, Eq)]
