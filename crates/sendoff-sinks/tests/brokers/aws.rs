@@ -134,11 +134,16 @@ impl Aws {
         }
     }
 
-    fn open(&self, target: Template, max_bytes: usize, address: SocketAddr) -> Arc<dyn Sink> {
+    fn open(
+        &self,
+        target: Template,
+        max_bytes: usize,
+        address: SocketAddr,
+        timeout: Duration,
+    ) -> Arc<dyn Sink> {
         let endpoint_url = Some(format!("http://{address}"));
         let (region, access_key_id) = (Some("us-east-1".to_owned()), Some("writer".to_owned()));
         let secret_access_key = Some(Secret::Plain("s3cret".to_owned()));
-        let timeout = Duration::from_secs(1);
         match self.kind.service {
             "sqs" => Arc::new(
                 Sqs::new(SqsConfig {
@@ -169,8 +174,13 @@ impl Aws {
         }
     }
 
+    /// For cases in which the server is always there, however busy the machine is.
+    fn patient_sink(&self, target: Template, max_bytes: usize) -> Arc<dyn Sink> {
+        self.open(target, max_bytes, self.address(), Duration::from_secs(30))
+    }
+
     fn sink_to(&self, name: &str) -> Arc<dyn Sink> {
-        self.open(Template::fixed(self.target(name)), 262_144, self.address())
+        self.patient_sink(Template::fixed(self.target(name)), 262_144)
     }
 }
 
@@ -182,7 +192,7 @@ fn server(directory: &Path, port: u16) -> Command {
 
 impl SinkHarness for Aws {
     fn sink_at(&self, address: SocketAddr) -> Arc<dyn Sink> {
-        self.open(Template::fixed(self.target(self.kind.name)), 262_144, address)
+        self.open(Template::fixed(self.target(self.kind.name)), 262_144, address, Duration::from_secs(1))
     }
 
     fn address(&self) -> SocketAddr {
@@ -274,7 +284,7 @@ fn is_rejected(delivery: &Delivery, text: &str) -> bool {
 
 async fn a_target_that_is_not_there_is_named(kind: Kind) {
     let aws = Aws::start_empty(kind).await;
-    let sink = aws.sink();
+    let sink = aws.sink_to(kind.name);
     let target = aws.target(kind.name);
     let error = sink.check().await.unwrap_err().to_string();
     assert!(error.contains(&target) && error.contains("create it"), "{error}");
@@ -296,7 +306,7 @@ fn routed(number: i64, route: &str) -> Claimed {
 async fn a_target_of_one_event_is_the_events(kind: Kind) {
     let aws = Aws::start(kind).await;
     let template = aws.target("{header:route}").parse().unwrap();
-    let sink = aws.open(template, 262_144, aws.address());
+    let sink = aws.patient_sink(template, 262_144);
     assert_eq!(sink.check().await, Ok(()));
     let routes = [kind.name, "nowhere", kind.name, kind.name];
     let events: Vec<_> = (0..).zip(routes).map(|(number, route)| routed(number, route)).collect();
@@ -315,7 +325,7 @@ async fn a_target_of_one_event_is_the_events(kind: Kind) {
 async fn what_is_too_large_is_rejected_alone(kind: Kind) {
     let aws = Aws::start_empty(kind).await;
     aws.make(kind.name, &json!({ "MaximumMessageSize": "4096" }));
-    let sink = aws.sink();
+    let sink = aws.sink_to(kind.name);
     let mut events: Vec<_> = (0..8).map(|number| claimed(number, None, "x")).collect();
     events[2].event.payload = vec![0; 262_144];
     events[5].event.payload = vec![0; 4_096];
@@ -334,7 +344,7 @@ async fn what_is_too_large_is_rejected_alone(kind: Kind) {
 /// The sink is told that more may be sent than the server takes.
 async fn a_request_that_is_too_large_is_taken_apart(kind: Kind) {
     let aws = Aws::start(kind).await;
-    let sink = aws.open(Template::fixed(aws.target(kind.name)), 8_000_000, aws.address());
+    let sink = aws.patient_sink(Template::fixed(aws.target(kind.name)), 8_000_000);
     let mut events: Vec<_> = (0..5).map(|number| claimed(number, None, vec![0; 300_000])).collect();
     events[3].event.payload = vec![0; 900_000];
     let deliveries = sink.publish(&events).await;
@@ -352,7 +362,7 @@ async fn every_key_has_a_group_of_its_own(kind: Kind) {
     let keys = ["plain", "two words", "Zürich", "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", &long, "a\u{1}b", ""];
     let mut events: Vec<_> = (0..).zip(keys).map(|(number, key)| claimed(number, Some(key), "1")).collect();
     events.extend([claimed(7, None, "1"), claimed(8, None, "1")]);
-    let sink = aws.sink();
+    let sink = aws.sink_to(kind.name);
     assert_eq!(sink.publish(&events).await, vec![Delivery::Delivered; 9]);
     assert_eq!(
         sink.publish(&events).await,
@@ -382,7 +392,7 @@ async fn headers_of_any_name_arrive(kind: Kind) {
     event.event.headers = (0..30).map(|number| (format!("X-Header {number}"), number.to_string())).collect();
     event.event.headers.insert("empty".to_owned(), String::new());
     event.event.headers.insert("control".to_owned(), "a\u{1}\u{FFFE}b".to_owned());
-    assert_eq!(aws.sink().publish(std::slice::from_ref(&event)).await, [Delivery::Delivered]);
+    assert_eq!(aws.sink_to(kind.name).publish(std::slice::from_ref(&event)).await, [Delivery::Delivered]);
     let arrived = aws.received().await.remove(0);
     for (name, value) in &event.event.headers {
         assert_eq!(arrived.headers.get(name), Some(value), "{name}");
