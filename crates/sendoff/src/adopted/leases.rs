@@ -1,6 +1,7 @@
 //! Leases of rows, on the claim primitive and nothing else: claim, renew, settle.
 
 use std::collections::HashSet;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -28,6 +29,8 @@ const TRIES: u32 = 100;
 pub(super) struct Grant {
     pub(super) owner: String,
     pub(super) token: Uuid,
+    /// The rows that were claimed in one bundle.
+    pub(super) bundle: OnceLock<HashSet<Vec<u8>>>,
 }
 
 impl Grant {
@@ -37,7 +40,16 @@ impl Grant {
         let name: String = name.chars().filter(|letter| !letter.is_control()).take(NAME_CHARS_MAX).collect();
         // Without a column for it the token is part of the owner, which is then as new as the claim is.
         let mark = if has_token_column { worker } else { token };
-        Self { owner: format!("{name}#{}", mark.simple()), token }
+        Self { owner: format!("{name}#{}", mark.simple()), token, bundle: OnceLock::new() }
+    }
+
+    /// Whether these are all the rows of its bundle, each once.
+    pub(super) fn is_bundle_of(&self, rows: &[Key]) -> bool {
+        let Some(bundle) = self.bundle.get().filter(|bundle| bundle.len() == rows.len()) else {
+            return false;
+        };
+        let rows: HashSet<Vec<u8>> = rows.iter().map(Key::to_bytes).collect();
+        rows == *bundle
     }
 }
 

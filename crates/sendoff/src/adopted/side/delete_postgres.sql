@@ -1,1 +1,1 @@
-DELETE FROM {host} AS h USING held WHERE h.{id} = held.id RETURNING h.{id} AS id
+DELETE FROM {host} AS h USING held WHERE h.{id} = held.id

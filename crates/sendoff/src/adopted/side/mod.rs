@@ -247,6 +247,9 @@ where
                 include_str!("write_postgres.sql")
             };
             words.push(("write", write.trim_end().to_owned()));
+            if self.finish_bundle(grant, rows, &words, &args).await? {
+                return Ok(rows.to_vec());
+            }
             words.push(("leave", bundles::LEAVE.trim_end().to_owned()));
             let statement = self.statements.fill(include_str!("finish_postgres.sql"), &words, &args, rows);
             let ended = retry("settle", &subject, self.database.time_to_try(), || {

@@ -237,7 +237,7 @@ pub(super) fn bind(value: &Value) -> Bind {
 }
 
 /// A value as PostgreSQL reads it in a statement's text, whatever its settings. None: it cannot be in one.
-fn literal(value: &Bind) -> Option<String> {
+pub(super) fn literal(value: &Bind) -> Option<String> {
     Some(match value {
         Bind::Bool(flag) => flag.to_string(),
         // In brackets: a sign is an operator.

@@ -35,11 +35,11 @@ pub(crate) use layout::{ColumnInfo, ColumnKind, Layout, UniqueKey, fit};
 pub(crate) use outbox::EventColumns;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use outbox::host_connection;
+pub(crate) use outbox::{
+    AtOnce, Script, SqlDatabase, SqlTransaction, Templates, enqueue_statements, sql_transaction,
+};
 pub use outbox::{
     HostConnection, HostSession, Migration, Names, Outbox, SCHEMA_VERSION, SchemaSet, SchemaState, SqlOutbox,
-};
-pub(crate) use outbox::{
-    Script, SqlDatabase, SqlTransaction, Templates, enqueue_statements, sql_transaction,
 };
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 pub(crate) use outbox::{host_read, host_session};

@@ -8,18 +8,20 @@
 //! worker holds the lock while it thinks, or is frozen. PostgreSQL alone has arrays, and so bundles.
 
 use std::collections::HashSet;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::leases::Grant;
 use super::super::reading::Row;
 use super::super::table::{Fit, RowTable};
-use super::statements::Statements;
+use super::statements::{Statements, literal};
 use super::{AtEnd, Beside, Mapping, Side, bind};
 use crate::claim::{ClaimSpec, Ident, Key, Nulls, Predicate, Record, Table, TableName, Value, col};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::outbox::EventState;
-use crate::stores::sql::{Bind, Dialect, SqlDatabase, Statement, retry};
+use crate::stores::sql::{AtOnce, Bind, Dialect, SqlDatabase, Statement, retry};
 
 /// The statement that makes their table.
 pub(super) const CREATE: &str = include_str!("create.sql");
@@ -103,6 +105,19 @@ fn proof(grant: &Grant) -> [(&'static str, Bind); 2] {
     [("owner", Bind::Text(grant.owner.clone())), ("token", Bind::Uuid(grant.token))]
 }
 
+/// A value as it stands in a statement's text.
+fn written(value: &Bind) -> Result<String, StoreError> {
+    literal(value)
+        .ok_or_else(|| StoreError::rejected("claim", "value", format!("{value:?} cannot be written out")))
+}
+
+/// Of a statement: the same for the same text, whoever prepares it.
+fn prepared_name(sql: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    sql.hash(&mut hasher);
+    format!("sendoff_{:016x}", hasher.finish())
+}
+
 /// The ids that a statement returned first.
 fn ids(rows: Vec<Vec<Value>>) -> impl Iterator<Item = Key> {
     rows.into_iter().filter_map(|row| Some(Key(vec![row.into_iter().next()?])))
@@ -127,20 +142,95 @@ where
         room: u32,
         target: &str,
     ) -> Result<Vec<Row>, StoreError> {
-        let [owner, token] = proof(grant);
-        let lock = format!("sendoff claims new rows by {}", self.mapping.table);
-        let args = [owner, token, ("lease", micros(lease)), ("lock", Bind::Text(lock))];
-        let words = [("limit", room.min(ROWS_MAX).to_string())];
-        let claim = self.statements.written_out(include_str!("claim.sql"), &words, &args)?;
+        let turn = self.turn(columns, grant, lease, room.min(ROWS_MAX))?;
         let subject = self.mapping.table.to_string();
         let patience = self.database.time_to_try();
-        retry("claim", &subject, patience, || self.database.run_at_once("claim", &claim)).await?;
-        let words = [("columns", columns.sql.clone())];
-        let read = self.statements.fill(include_str!("read.sql"), &words, &proof(grant), &[]);
+        let claimed =
+            retry("claim", &subject, patience, || self.database.query_at_once("claim", &turn)).await;
+        let rows = match claimed {
+            Ok(rows) => rows,
+            Err(error) => {
+                self.give_back(grant).await;
+                return Err(error);
+            }
+        };
         // What the host took back meanwhile is left out; its claim ends with its bundle.
-        let rows = self.ask("claim", &read).await?.into_iter();
-        let records = rows.map(|values| Record::new(Arc::clone(&columns.names), values));
-        records.map(|record| self.host_mapping.read(&record, Some(1), target)).collect()
+        let records = rows.into_iter().map(|values| Record::new(Arc::clone(&columns.names), values));
+        let read = |record| self.host_mapping.read(&record, Some(1), target);
+        let rows = records.map(read).collect::<Result<Vec<Row>, StoreError>>()?;
+        grant.bundle.get_or_init(|| rows.iter().map(|row| row.key.to_bytes()).collect());
+        Ok(rows)
+    }
+
+    /// All of a turn as one text. Its two statements are prepared where connections keep that: planning them took longer than running them.
+    fn turn(
+        &self,
+        columns: &NewColumns,
+        grant: &Grant,
+        lease: Duration,
+        room: u32,
+    ) -> Result<AtOnce, StoreError> {
+        let lease = i64::try_from(lease.as_micros()).unwrap_or(i64::MAX);
+        let values = [
+            Bind::Uuid(grant.token),
+            Bind::Text(grant.owner.clone()),
+            Bind::Int(lease),
+            Bind::Int(room.into()),
+        ];
+        let values = values.iter().map(written).collect::<Result<Vec<_>, _>>()?;
+        let mut prepare = Vec::new();
+        let mut statement = |template: &'static str| -> Result<String, StoreError> {
+            let keeps = self.database.keeps_prepared();
+            let place = |index: usize| if keeps { format!("${}", index + 1) } else { values[index].clone() };
+            let words = [
+                ("token", place(0)),
+                ("owner", place(1)),
+                ("lease", place(2)),
+                ("limit", place(3)),
+                ("limit_at_most", room.next_power_of_two().to_string()),
+                ("columns", columns.sql.clone()),
+            ];
+            let sql = self.statements.written_out(template, &words, &[])?;
+            if !keeps {
+                return Ok(sql);
+            }
+            let name = prepared_name(&sql);
+            prepare.push(format!("PREPARE {name} (uuid, text, bigint, bigint) AS {sql}"));
+            Ok(format!("EXECUTE {name} ({})", values.join(", ")))
+        };
+        // Prepared in this order: where a claim is, its reading is too, which nobody may find out only after the claim.
+        let read = statement(include_str!("read.sql"))?;
+        let words = [("claim", statement(include_str!("claim.sql"))?), ("read", read)];
+        let lock = format!("sendoff claims new rows by {}", self.mapping.table);
+        let text =
+            self.statements.written_out(include_str!("turn.sql"), &words, &[("lock", Bind::Text(lock))])?;
+        Ok(AtOnce { prepare, text })
+    }
+
+    /// Ends a claim whose rows nobody got to see, so that they need not wait for its lease to end.
+    async fn give_back(&self, grant: &Grant) {
+        let give_back = self.statements.fill(include_str!("give_back.sql"), &[], &proof(grant), &[]);
+        if let Err(error) = self.database.query("claim", &give_back).await {
+            tracing::debug!(%error, "a claim that failed could not be given back; its lease ends");
+        }
+    }
+
+    /// Writes what became of all the rows of a bundle, if these are all of them and none has left it. Whether that was so.
+    pub(super) async fn finish_bundle(
+        &self,
+        grant: &Grant,
+        rows: &[Key],
+        words: &[(&str, String)],
+        args: &[(&'static str, Bind)],
+    ) -> Result<bool, StoreError> {
+        if !grant.is_bundle_of(rows) {
+            return Ok(false);
+        }
+        let mut args = args.to_vec();
+        args.push(("count", Bind::Int(i64::try_from(rows.len()).unwrap_or(i64::MAX))));
+        let finish = self.statements.fill(include_str!("finish.sql"), words, &args, &[]);
+        let ended = self.ask("settle", &finish).await?;
+        Ok(matches!(ended.first().and_then(|row| row.first()), Some(Value::Int(1..))))
     }
 
     /// Gives rows of a bundle claims of their own.

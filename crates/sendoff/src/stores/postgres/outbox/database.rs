@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::postgres::PgRow;
-use sqlx::{AssertSqlSafe, Executor as _, Row as _};
+use futures_util::TryStreamExt as _;
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{AssertSqlSafe, Either, Executor as _, Row as _};
 
 use super::super::{Pooler, PostgresDatabase, PostgresTable, arguments, errors, layout, rows};
 use crate::claim::{Record, Table, Value};
 use crate::error::StoreError;
 use crate::stores::sql::{
-    Dialect, Plan, SqlDatabase, SqlTransaction, Statement, host_session, sql_transaction,
+    AtOnce, Dialect, Plan, SqlDatabase, SqlTransaction, Statement, host_session, sql_transaction,
 };
 
 #[async_trait]
@@ -46,13 +47,21 @@ impl SqlDatabase for PostgresDatabase {
         values(&rows).map_err(|error| errors::convert(op, SUBJECT, error))
     }
 
-    async fn run_at_once(&self, op: &'static str, script: &str) -> Result<(), StoreError> {
+    async fn query_at_once(&self, op: &'static str, script: &AtOnce) -> Result<Vec<Vec<Value>>, StoreError> {
         let convert = |error| errors::convert(op, SUBJECT, error);
         let mut connection = self.connections.acquire().await.map_err(convert)?;
-        match sqlx::raw_sql(AssertSqlSafe(script.to_owned())).execute(&mut *connection).await {
-            Ok(_) => {
+        let mut answer = rows_of_last(&mut connection, &script.text).await;
+        if answer.as_ref().is_err_and(|error| has_code(error, NOT_PREPARED)) {
+            // The first time in this connection.
+            answer = match prepare(&mut connection, &script.prepare).await {
+                Ok(()) => rows_of_last(&mut connection, &script.text).await,
+                Err(error) => Err(error),
+            };
+        }
+        match answer.and_then(|rows| values(&rows)) {
+            Ok(rows) => {
                 connection.keep();
-                Ok(())
+                Ok(rows)
             }
             Err(error) => {
                 // It may be in a transaction that failed.
@@ -60,6 +69,10 @@ impl SqlDatabase for PostgresDatabase {
                 Err(convert(error))
             }
         }
+    }
+
+    fn keeps_prepared(&self) -> bool {
+        self.pooler == Pooler::None
     }
 
     async fn explain(&self, statement: &Statement) -> Result<Plan, StoreError> {
@@ -95,6 +108,41 @@ impl SqlDatabase for PostgresDatabase {
             }
         }
     }
+}
+
+/// invalid_sql_statement_name
+const NOT_PREPARED: &str = "26000";
+/// duplicate_prepared_statement
+const PREPARED_BEFORE: &str = "42P05";
+
+fn has_code(error: &sqlx::Error, code: &str) -> bool {
+    error.as_database_error().and_then(|error| error.code()).is_some_and(|said| said == code)
+}
+
+/// Runs a text of several statements; the rows of the last one.
+async fn rows_of_last(connection: &mut PgConnection, text: &str) -> Result<Vec<PgRow>, sqlx::Error> {
+    let mut answers = sqlx::raw_sql(AssertSqlSafe(text.to_owned())).fetch_many(connection);
+    let (mut rows, mut last) = (Vec::new(), Vec::new());
+    while let Some(answer) = answers.try_next().await? {
+        match answer {
+            Either::Right(row) => rows.push(row),
+            // The end of a statement.
+            Either::Left(_) => last = std::mem::take(&mut rows),
+        }
+    }
+    Ok(last)
+}
+
+/// Prepares statements in a connection whose transaction has failed for want of one of them. Others may be there already.
+async fn prepare(connection: &mut PgConnection, statements: &[String]) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await?;
+    for statement in statements {
+        match sqlx::raw_sql(AssertSqlSafe(statement.clone())).execute(&mut *connection).await {
+            Err(error) if !has_code(&error, PREPARED_BEFORE) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// What EXPLAIN printed.

@@ -94,10 +94,16 @@ pub trait SqlDatabase: Clone + fmt::Debug + Send + Sync + 'static {
     #[doc(hidden)]
     async fn query(&self, op: &'static str, statement: &Statement) -> Result<Vec<Vec<Value>>, StoreError>;
 
-    /// Runs statements, a transaction and all, as one text in one round trip. PostgreSQL's.
+    /// Runs statements, a transaction and all, as one text in one round trip; the rows of the last one. PostgreSQL's.
     #[doc(hidden)]
-    async fn run_at_once(&self, op: &'static str, _script: &str) -> Result<(), StoreError> {
+    async fn query_at_once(&self, op: &'static str, _script: &AtOnce) -> Result<Vec<Vec<Value>>, StoreError> {
         Err(StoreError::rejected(op, "database", "statements cannot be run as one text here"))
+    }
+
+    /// Whether what is prepared in a connection is there when the connection is used again.
+    #[doc(hidden)]
+    fn keeps_prepared(&self) -> bool {
+        false
     }
 
     /// How it would run a statement.
@@ -107,6 +113,16 @@ pub trait SqlDatabase: Clone + fmt::Debug + Send + Sync + 'static {
     /// Runs a schema, in a transaction where the database has that for a schema, and never beside another run of itself.
     #[doc(hidden)]
     async fn run_schema(&self, lock: &str, script: &str) -> Result<(), StoreError>;
+}
+
+/// Statements that are sent as one text.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct AtOnce {
+    /// `PREPARE` for those that the text executes, which is run once in a connection, in this order.
+    pub prepare: Vec<String>,
+    /// All of them.
+    pub text: String,
 }
 
 /// A transaction. Dropped, it is rolled back.

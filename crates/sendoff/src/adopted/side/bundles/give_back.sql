@@ -1,0 +1,2 @@
+-- Of a claim that nobody was told of.
+DELETE FROM {bundle} AS b WHERE b.token = {:token} AND b.owner = {:owner}
