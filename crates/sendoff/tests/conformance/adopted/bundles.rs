@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
-use sendoff::adopted::Answer;
+use sendoff::adopted::{Adopted, Answer};
 use sendoff::outbox::Outcome;
+use sendoff::stores::postgres::{Pooler, PostgresDatabase};
 use sqlx::Row as _;
 
 use super::cases::{LONG, PATIENCE, settle, some};
@@ -27,6 +28,9 @@ macro_rules! trials {
 pub(super) fn trials() -> Vec<Trial> {
     trials!(
         many_rows_are_one_row_beside_the_table,
+        a_receipt_that_is_given_twice_settles_no_other_row,
+        a_claim_whose_rows_cannot_be_read_is_given_back,
+        behind_a_pooler_it_is_the_same,
         what_a_lost_worker_had_is_counted_for_each_row,
         hostile_values_are_written_out_as_they_are,
         the_host_may_write_its_rows_while_they_are_claimed,
@@ -67,6 +71,53 @@ async fn many_rows_are_one_row_beside_the_table(host: Host) {
     let published = host.rows().await.values().filter(|row| row.status == "PUBLISHED").count();
     assert_eq!(published, 147);
     worker.stop(Duration::ZERO).await.unwrap();
+}
+
+/// A bundle that is settled whole is settled without naming its rows: as many receipts as it has rows are not yet one for each.
+async fn a_receipt_that_is_given_twice_settles_no_other_row(host: Host) {
+    host.fill(3).await;
+    let worker = host.worker(LONG).await;
+    let claimed = some(&*worker, 10).await;
+    assert_eq!((claimed.len(), bundles(&host).await), (3, vec![3]));
+    let twice = [claimed[0].clone(), claimed[0].clone(), claimed[1].clone()];
+    settle(&*worker, &twice, &Outcome::Published).await;
+    assert_eq!(bundles(&host).await, [1], "the third is still to be delivered");
+    assert_eq!(settle(&*worker, &claimed[2..], &Outcome::Published).await, (1, 0, 0));
+    assert_eq!((bundles(&host).await, host.rows_beside().await), (vec![], 0));
+    worker.stop(Duration::ZERO).await.unwrap();
+}
+
+/// Its rows are read when it is committed. The host changes a column's type: what is prepared cannot be run any more in a connection that has prepared it.
+async fn a_claim_whose_rows_cannot_be_read_is_given_back(host: Host) {
+    host.fill(30).await;
+    let adopted = host.adopt().await;
+    let first = adopted.claim_batch("w", 10, LONG).await.unwrap();
+    assert_eq!(first.rows.len(), 10);
+    let change = format!("ALTER TABLE {} ALTER COLUMN aggregate_id TYPE text", host.table);
+    host.pool.run(&change).await;
+    let error = adopted.claim_batch("w", 10, LONG).await.unwrap_err();
+    assert!(error.to_string().contains("cached plan"), "{error}");
+    assert_eq!(bundles(&host).await, [10], "what was claimed and not read is free again");
+    let second = adopted.claim_batch("w", 30, LONG).await.unwrap();
+    assert_eq!(second.rows.len(), 20);
+}
+
+/// Where no connection keeps what it has prepared.
+async fn behind_a_pooler_it_is_the_same(host: Host) {
+    host.fill(30).await;
+    drop(host.adopt().await);
+    let database = PostgresDatabase::connect_through(&host.url, Pooler::Transaction).await.unwrap();
+    let beside = host.kind.beside(&host.table).unwrap();
+    let adopted = Adopted::beside(&database, host.mapping(), &beside).await.unwrap();
+    for round in 0..3 {
+        let batch = adopted.claim_batch("w", 10, LONG).await.unwrap();
+        assert_eq!((batch.rows.len(), bundles(&host).await), (10, vec![10]), "round {round}");
+        let keys: Vec<_> = batch.rows.iter().map(|row| row.key.clone()).collect();
+        let answers = adopted.settle_batch(&batch, &keys, &Outcome::Published).await.unwrap();
+        assert!(answers.iter().all(|answer| *answer == Answer::Applied), "{answers:?}");
+    }
+    let published = host.rows().await.values().filter(|row| row.status == "PUBLISHED").count();
+    assert_eq!((published, bundles(&host).await, host.rows_beside().await), (30, vec![], 0));
 }
 
 async fn what_a_lost_worker_had_is_counted_for_each_row(host: Host) {
