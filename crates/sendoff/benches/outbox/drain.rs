@@ -124,7 +124,9 @@ async fn drain(worker: Arc<Worker>, left: Arc<AtomicUsize>, batch: usize) -> Arc
     let (settler, to_settle) = (Arc::clone(&worker), Arc::clone(&left));
     let settling = tokio::spawn(async move {
         while let Some(mut flush) = outcomes.recv().await {
-            while let (true, Ok(more)) = (flush.len() < FLUSH_MAX, outcomes.try_recv()) {
+            while flush.len() < FLUSH_MAX
+                && let Ok(more) = outcomes.try_recv()
+            {
                 flush.extend(more);
             }
             let settled = settler.settle(&flush).await.unwrap();
