@@ -14,6 +14,7 @@ mod harness;
 mod inbox;
 mod jobs;
 mod mariadb;
+mod outbox_crash;
 mod outbox_faults;
 mod outbox_migrations;
 mod outbox_poison;
@@ -103,6 +104,7 @@ fn main() -> ExitCode {
         outbox_migrations::trials(),
         outbox_poison::trials(),
         outbox_postgres::trials(),
+        outbox_crash::trials(),
         examples::trials(),
         inbox::trials(),
         tasks::trials(),

@@ -42,6 +42,12 @@ impl LaneState {
         self.in_flight.iter().filter(|(position, event)| !event.place.is_hot() || **position > above).count()
     }
 
+    /// From the beginning, the next time.
+    fn forget_reading(&mut self) {
+        self.floor = 0;
+        self.reading = Reading::default();
+    }
+
     /// As high as the evidence goes.
     pub(super) fn raise_floor(&mut self) {
         let in_flight = self.in_flight.iter().filter(|(_, event)| event.place.is_hot());
@@ -106,12 +112,18 @@ impl State {
         for lane in self.lanes.values_mut() {
             lane.gone = 0;
             if lane.floor > horizon && lane.since < began {
-                lane.floor = 0;
-                lane.reading = Reading::default();
+                lane.forget_reading();
                 is_reset = true;
             }
         }
         self.floor_resets += u64::from(is_reset);
+    }
+
+    /// Nothing that was read means anything any more: lanes are read from the beginning.
+    pub(super) fn forget_readings(&mut self) {
+        self.horizon = None;
+        self.lanes.values_mut().for_each(LaneState::forget_reading);
+        self.floor_resets += 1;
     }
 
     /// Rows deleted since the horizon was found.

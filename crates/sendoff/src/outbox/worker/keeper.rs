@@ -36,8 +36,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut keeper: Keeper) {
             return;
         }
         let kept = keeper.tick(&inner).await;
-        // Whoever cannot reach the store may have been given up by the others.
-        inner.state().suspended = kept.is_err();
+        keeper.note(&mut inner.state(), kept.is_ok());
         if let Err(error) = kept {
             tracing::warn!(%error, worker = %inner.member.worker, "the leases could not be kept; trying again");
         }
@@ -45,6 +44,17 @@ pub(super) async fn run(inner: Arc<Inner>, mut keeper: Keeper) {
 }
 
 impl Keeper {
+    /// Whoever cannot reach the store may have been given up by the others. And when it can be reached again it may not know all that it had confirmed: settlements that did not wait for
+    /// the disk, or that a standby did not have. Their events are there again, below where reading begins, and are read again.
+    fn note(&mut self, state: &mut State, is_kept: bool) {
+        if is_kept && state.suspended {
+            self.probe = HorizonProbe::default();
+            self.probe_began = None;
+            state.forget_readings();
+        }
+        state.suspended = !is_kept;
+    }
+
     /// One round. Every step can fail alone: what is not renewed in time is no longer handed out.
     pub(super) async fn tick(&mut self, inner: &Inner) -> Result<(), StoreError> {
         let census = inner.store.census(&inner.member).await?;
@@ -223,4 +233,42 @@ async fn accusation(inner: &Inner, token: Token, position: i64) -> Result<Option
     }
     lane.accusation.clone_from(&settlement);
     Ok(settlement)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbox::{Leased, WorkerId};
+
+    /// A settlement that was confirmed and is lost: its event is there again, below everything that was read.
+    #[test]
+    fn a_store_that_was_away_is_read_from_the_beginning() {
+        let now = Instant::now();
+        let mut state = State::new(now, None);
+        let token = Token { lane: 3, epoch: 1, worker: WorkerId::generate() };
+        state.add(
+            &[Leased { token, floor: 3_000, crashes: 0, named: None }],
+            now + Duration::from_secs(60),
+            now,
+        );
+        let mut keeper = Keeper { probe_began: Some(now), ..Keeper::default() };
+        let above =
+            |state: &mut State| state.plan("default", 100, 1_000, 1 << 20, now).unwrap().fetch.lanes[0].above;
+        state.found_horizon(4_000, now);
+        keeper.note(&mut state, true);
+        assert_eq!(above(&mut state), 3_000, "nothing has happened");
+        state.fetch_ended();
+        keeper.note(&mut state, false);
+        assert!(
+            state.plan("default", 100, 1_000, 1 << 20, now).is_none(),
+            "nothing is read while it is away"
+        );
+        keeper.note(&mut state, true);
+        assert_eq!(above(&mut state), 0);
+        assert_eq!(
+            (state.horizon, keeper.probe_began),
+            (None, None),
+            "what was known of writers means nothing any more"
+        );
+    }
 }

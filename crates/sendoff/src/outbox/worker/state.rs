@@ -215,7 +215,7 @@ pub(super) struct State {
     pub(super) spread: Spread,
     /// No event can turn up at or below it any more.
     pub(super) horizon: Option<i64>,
-    /// So often floors were reset, since positions had been set back.
+    /// So often floors were reset, since positions had been set back or the store had been away.
     pub(super) floor_resets: u64,
     pub(super) parked_poll: Instant,
     /// The last plan was for all lanes; the next is for those that have to be read further, if there are any.

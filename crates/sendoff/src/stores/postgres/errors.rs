@@ -11,6 +11,11 @@ pub(super) fn convert(op: &'static str, subject: &str, error: sqlx::Error) -> St
     })
 }
 
+/// Whether the server refused with this code.
+pub(super) fn has_code(error: &sqlx::Error, code: &str) -> bool {
+    database_error(error).and_then(DatabaseError::code).is_some_and(|said| said == code)
+}
+
 /// A statement was planned before a column it returns changed its type.
 pub(super) fn is_stale_plan(error: &sqlx::Error) -> bool {
     database_error(error).is_some_and(|database| {

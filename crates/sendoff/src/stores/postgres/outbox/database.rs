@@ -51,7 +51,7 @@ impl SqlDatabase for PostgresDatabase {
         let convert = |error| errors::convert(op, SUBJECT, error);
         let mut connection = self.connections.acquire().await.map_err(convert)?;
         let mut answer = rows_of_last(&mut connection, &script.text).await;
-        if answer.as_ref().is_err_and(|error| has_code(error, NOT_PREPARED)) {
+        if answer.as_ref().is_err_and(|error| errors::has_code(error, NOT_PREPARED)) {
             // The first time in this connection.
             answer = match prepare(&mut connection, &script.prepare).await {
                 Ok(()) => rows_of_last(&mut connection, &script.text).await,
@@ -115,10 +115,6 @@ const NOT_PREPARED: &str = "26000";
 /// duplicate_prepared_statement
 const PREPARED_BEFORE: &str = "42P05";
 
-fn has_code(error: &sqlx::Error, code: &str) -> bool {
-    error.as_database_error().and_then(|error| error.code()).is_some_and(|said| said == code)
-}
-
 /// Runs a text of several statements; the rows of the last one.
 async fn rows_of_last(connection: &mut PgConnection, text: &str) -> Result<Vec<PgRow>, sqlx::Error> {
     let mut answers = sqlx::raw_sql(AssertSqlSafe(text.to_owned())).fetch_many(connection);
@@ -138,7 +134,7 @@ async fn prepare(connection: &mut PgConnection, statements: &[String]) -> Result
     sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await?;
     for statement in statements {
         match sqlx::raw_sql(AssertSqlSafe(statement.clone())).execute(&mut *connection).await {
-            Err(error) if !has_code(&error, PREPARED_BEFORE) => return Err(error),
+            Err(error) if !errors::has_code(&error, PREPARED_BEFORE) => return Err(error),
             _ => {}
         }
     }

@@ -38,7 +38,7 @@ pub struct PostgresOutbox {
     floor: SqlOutbox<PostgresDatabase>,
     statements: Arc<Statements>,
     sessions: Arc<Sessions>,
-    settles_asynchronously: bool,
+    settles_synchronously: bool,
     keeps_published: bool,
 }
 
@@ -48,6 +48,7 @@ struct Statements {
     fetch: String,
     fetch_large: String,
     settle_published: String,
+    settle_named: String,
     settle_flush: String,
     census: String,
     forget_gone: String,
@@ -69,6 +70,7 @@ impl Statements {
             fetch: fill(include_str!("fetch.sql"))?,
             fetch_large: fill(include_str!("fetch_large.sql"))?,
             settle_published: fill(include_str!("settle_published.sql"))?,
+            settle_named: fill(include_str!("settle_named.sql"))?,
             settle_flush: include_str!("settle_flush.sql")
                 .replace("{schema}", &templates.names.quoted_schema(templates.dialect)),
             census: fill(include_str!("census.sql"))?,
@@ -101,7 +103,7 @@ impl PostgresOutbox {
             floor,
             statements,
             sessions: Arc::default(),
-            settles_asynchronously: false,
+            settles_synchronously: false,
             keeps_published: false,
         })
     }
@@ -114,11 +116,11 @@ impl PostgresOutbox {
         self
     }
 
-    /// Does not wait for the disk when it settles published events: after a crash of the database the last ones may be delivered again. Leases always
-    /// wait.
+    /// Waits for the disk when it settles published events. Usually it does not: after a crash of the database the last ones are delivered again. Whatever else it
+    /// settles, and every lease, waits always.
     #[must_use]
-    pub fn settle_asynchronously(mut self, asynchronously: bool) -> Self {
-        self.settles_asynchronously = asynchronously;
+    pub fn settle_synchronously(mut self, synchronously: bool) -> Self {
+        self.settles_synchronously = synchronously;
         self
     }
 

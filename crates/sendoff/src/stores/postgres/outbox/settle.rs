@@ -16,6 +16,9 @@ use crate::outbox::{
 };
 use crate::stores::sql::{is_plain, retry};
 
+/// How a statement says that it did not find what it was to delete.
+const DIVISION_BY_ZERO: &str = "22012";
+
 impl PostgresOutbox {
     /// Published events go in one plain statement; a flush with anything else in it is one call of a function.
     pub(super) async fn settle_fast(&self, flush: &Flush) -> Result<Settled, StoreError> {
@@ -33,8 +36,11 @@ impl PostgresOutbox {
             };
         };
         let patience = self.database().patience;
+        if retry("settle", "event", patience, || self.delete_all(flush, first.worker.0)).await? {
+            return Ok(Settled::default());
+        }
         let (current, gone) =
-            retry("settle", "event", patience, || self.delete_published(flush, first.worker.0)).await?;
+            retry("settle", "event", patience, || self.delete_named(flush, first.worker.0)).await?;
         let is_complete = gone.len() == flush.settlements.len();
         let gone: HashSet<i64> = if is_complete { HashSet::new() } else { gone.into_iter().collect() };
         let mut settled = Settled::default();
@@ -104,8 +110,39 @@ impl PostgresOutbox {
         answer(&row).map_err(convert)
     }
 
+    /// Deletes what was published, if every token is current and each event is where it was. Whether that was so; if not, nothing was deleted.
+    async fn delete_all(&self, flush: &Flush, worker: uuid::Uuid) -> Result<bool, StoreError> {
+        let convert = |error| errors::convert("settle", "event", error);
+        let mut places: Vec<(RowAddress, i64)> = Vec::with_capacity(flush.settlements.len());
+        for row in &flush.settlements {
+            let Place::Hot(Some(address)) = row.place else { return Ok(false) };
+            places.push((address, row.position));
+        }
+        if places.is_empty() {
+            return Ok(false);
+        }
+        // As the server visits them: whoever meets the same rows meets them in the same order.
+        places.sort_unstable_by_key(|(address, _)| (address.block, address.offset));
+        let query = sqlx::query(AssertSqlSafe(self.statements.settle_published.as_str()))
+            .bind(&flush.target)
+            .bind(flush.tokens.iter().map(|token| small(token.lane)).collect::<Vec<i16>>())
+            .bind(flush.tokens.iter().map(|token| token.epoch).collect::<Vec<i64>>())
+            .bind(worker)
+            .bind(places.iter().map(|(address, _)| Tid(*address)).collect::<Vec<Tid>>())
+            .bind(places.iter().map(|(_, position)| *position).collect::<Vec<i64>>())
+            .bind(!self.settles_synchronously);
+        let mut connection = self.database().connections.acquire().await.map_err(convert)?;
+        let is_done = match query.execute(&mut *connection).await {
+            Ok(_) => true,
+            Err(error) if errors::has_code(&error, DIVISION_BY_ZERO) => false,
+            Err(error) => return Err(convert(error)),
+        };
+        connection.keep();
+        Ok(is_done)
+    }
+
     /// The lanes whose tokens were current, and the positions that were deleted.
-    async fn delete_published(
+    async fn delete_named(
         &self,
         flush: &Flush,
         worker: uuid::Uuid,
@@ -116,14 +153,14 @@ impl PostgresOutbox {
         // The server visits addresses in their order, so whoever meets the same rows meets them in the same order.
         let addresses: Vec<Tid> = flush.settlements.iter().map(address_of).collect();
         let ids: Vec<i64> = flush.settlements.iter().map(|row| row.position).collect();
-        let query = sqlx::query(AssertSqlSafe(self.statements.settle_published.as_str()))
+        let query = sqlx::query(AssertSqlSafe(self.statements.settle_named.as_str()))
             .bind(&flush.target)
             .bind(lanes)
             .bind(epochs)
             .bind(worker)
             .bind(addresses)
             .bind(ids)
-            .bind(self.settles_asynchronously);
+            .bind(!self.settles_synchronously);
         let row = self.fetch_one("settle", query).await?;
         answer(&row).map_err(convert)
     }
