@@ -88,6 +88,9 @@ impl<'a> Renderer<'a> {
             "key_picked" => self.key_picked(),
             "claimed_join" => self.claimed_join(),
             "key_in" => self.key_in()?,
+            "key_count" => self.sql.push_str(&self.keys.len().to_string()),
+            "key_join" => self.key_join(),
+            "key_rows" => self.key_rows()?,
             "returned_key" => {
                 let prefix = if self.dialect == Dialect::Sqlite { "" } else { "t." };
                 self.key_columns(prefix, "sendoff_k");
@@ -347,6 +350,7 @@ impl<'a> Renderer<'a> {
     /// The rows of the CTE `picked`.
     fn key_picked(&mut self) {
         let layout = self.layout;
+        let from = if self.spec.removes() { "USING picked AS p WHERE " } else { "FROM picked AS p WHERE " };
         if layout.key().len() == 1 {
             for column in layout.key() {
                 self.name("WHERE t.", &column.name);
@@ -355,7 +359,7 @@ impl<'a> Renderer<'a> {
             return;
         }
         for (index, column) in layout.key().enumerate() {
-            self.sql.push_str(if index == 0 { "FROM picked AS p WHERE " } else { " AND " });
+            self.sql.push_str(if index == 0 { from } else { " AND " });
             self.name("t.", &column.name);
             self.sql.push_str(&format!(" = p.k{index}"));
         }
@@ -368,6 +372,29 @@ impl<'a> Renderer<'a> {
                 self.sql.push_str(" AND ");
             }
             self.sql.push_str(&format!("claimed.sendoff_k{index} = p.k{index}"));
+        }
+    }
+
+    /// The keys as rows, each with all its columns.
+    fn key_rows(&mut self) -> Result<(), StoreError> {
+        let (layout, keys) = (self.layout, self.keys);
+        for key in keys {
+            self.sql.push_str("UNION ALL SELECT ");
+            for (index, (column, value)) in layout.key().zip(&key.0).enumerate() {
+                self.comma(index);
+                self.value(column, value)?;
+            }
+            self.sql.push(' ');
+        }
+        Ok(())
+    }
+
+    /// A row `r` and its key `k`.
+    fn key_join(&mut self) {
+        let layout = self.layout;
+        for (index, column) in layout.key().enumerate() {
+            self.name(if index == 0 { "r." } else { " AND r." }, &column.name);
+            self.sql.push_str(&format!(" = k.k{index}"));
         }
     }
 
