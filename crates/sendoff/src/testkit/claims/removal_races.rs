@@ -24,8 +24,16 @@ fn got(left: &Left, rows: usize) -> bool {
 /// Removes until nothing is left; the ids it got, in order.
 async fn remove_all<H: ClaimHarness>(table: &H::Table, shape: &Shape, batch: u32, left: &Left) -> Vec<i64> {
     let spec = remove_ready(shape).limit(batch).build().unwrap();
-    let (mut ids, mut last_progress) = (Vec::new(), Instant::now());
-    while left.load(Ordering::SeqCst) > 0 {
+    let (mut ids, mut seen, mut since) = (Vec::new(), usize::MAX, Instant::now());
+    loop {
+        match left.load(Ordering::SeqCst) {
+            0 => return ids,
+            // Others may get all there is for long: only where nobody gets anything rows were lost.
+            still if still == seen => {
+                assert!(since.elapsed() < STALLED, "nobody got anything for {STALLED:?}; {still} are left");
+            }
+            less => (seen, since) = (less, Instant::now()),
+        }
         let removed = table.claim(&spec).await.unwrap_or_else(|error| panic!("{error:?}"));
         assert!(removed.len() <= batch as usize, "{} rows for {batch}", removed.len());
         let ranks = ints(shape, &removed, "rank");
@@ -34,13 +42,9 @@ async fn remove_all<H: ClaimHarness>(table: &H::Table, shape: &Shape, batch: u32
         ids.extend(ints(shape, &removed, "id"));
         got(left, removed.len());
         if removed.is_empty() {
-            assert!(last_progress.elapsed() < STALLED, "found nothing for {STALLED:?}");
             tokio::time::sleep(Duration::from_millis(1)).await;
-        } else {
-            last_progress = Instant::now();
         }
     }
-    ids
 }
 
 /// Races `removing` claimers that remove and `marking` ones that mark.
