@@ -3,6 +3,7 @@
 //! A *claim* finds rows that are eligible, marks them so that they no longer are, and returns
 //! them, so that of any number of callers on any number of machines each row goes to one. What
 //! "eligible" and "marked" mean is the caller's: a status, an owner with a lease, a cursor range.
+//! Or it [removes](ClaimSpecBuilder::remove) them: of what is deleted nothing is left to be claimed again.
 //! Nothing here knows of outboxes.
 //!
 //! - [`ClaimSpec`] says what to claim; [`Predicate`], [`Value`], [`Order`] are its parts.
@@ -38,9 +39,11 @@ use crate::error::StoreError;
 /// 1. **One live claim.** A row is handed to at most one caller for as long as it stays
 ///    ineligible, provided that the claim itself makes it ineligible. (A lease does: `lease_until <
 ///    now` is false for a row whose lease has just been set. A spec that leaves its rows eligible
-///    asks for them again, and gets them.)
+///    asks for them again, and gets them.) A row that a claim [removes](ClaimSpec::removes) goes to one caller, and
+///    to nobody ever after.
 /// 2. **State and order.** Rows come back as they are *after* the claim, in `order` as it was
-///    when they were taken, never more than `limit`. Rows that tie come in any order.
+///    when they were taken, never more than `limit`. Rows that tie come in any order. Rows that were removed come back
+///    as they were when they were taken; one that cannot be read as a [`Row`](Self::Row) is an error, and stays.
 /// 3. **Committed.** When the rows are returned the claim is durable and visible to all. If the
 ///    commit failed, no row is returned. A claim is never part of a caller's transaction: a
 ///    claimable owns its pool and no method takes a transaction, so the compiler keeps the boundary.
@@ -54,10 +57,12 @@ use crate::error::StoreError;
 /// that others hold; the floor may wait for such a row before its guard turns it away.
 ///
 /// **Dropping** the future of a claim may leave rows claimed that nobody has: they come back
-/// when their lease ends. Run claims in a task of their own where that matters.
+/// when their lease ends. Run claims in a task of their own where that matters. Rows that are removed have no lease: dropped, or
+/// with its reply lost on the way, such a claim may have deleted rows that nobody was handed.
 ///
 /// # A store from two methods
-/// `find` and `claim_one` are enough: [`claim`](Self::claim) is then [`claim_portable`].
+/// `find` and `claim_one` are enough: [`claim`](Self::claim) is then [`claim_portable`]. Only `claim_one` has to look at
+/// whether a spec [removes](ClaimSpec::removes) its rows; a store that cannot delete refuses it with `Rejected`.
 pub trait Claimable: Send + Sync {
     /// What identifies a row.
     type Id: Send + Sync;
@@ -68,8 +73,8 @@ pub trait Claimable: Send + Sync {
     /// by the time they are looked at, others may have them.
     fn find(&self, spec: &ClaimSpec) -> impl Future<Output = Result<Vec<Self::Id>, StoreError>> + Send;
 
-    /// Claims one row if it is *still* eligible, atomically: `UPDATE … WHERE id = ? AND <eligible>`.
-    /// `None`: somebody else was faster.
+    /// Claims one row if it is *still* eligible, atomically: `UPDATE … WHERE id = ? AND <eligible>`, or `DELETE` where the
+    /// spec [removes](ClaimSpec::removes) its rows. `None`: somebody else was faster.
     fn claim_one(
         &self,
         spec: &ClaimSpec,

@@ -196,6 +196,18 @@ impl Predicate {
         }
     }
 
+    /// Columns that every row it holds for has equal to one value, with that value; none for NULL.
+    #[cfg(feature = "_sql")]
+    pub(crate) fn fixed(&self) -> Vec<(&str, Option<&Value>)> {
+        match self {
+            Self::Compare { column, op: Op::Eq, value } => vec![(column, Some(value))],
+            Self::In { column, values } if values.len() == 1 => vec![(column, values.first())],
+            Self::IsNull { column } => vec![(column, None)],
+            Self::And(parts) => parts.iter().flat_map(Self::fixed).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// How many levels deep it is nested.
     pub(crate) fn depth(&self) -> usize {
         match self {

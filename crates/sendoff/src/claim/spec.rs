@@ -1,4 +1,4 @@
-//! A claim in full: which rows, what to set on them, in which order, how many.
+//! A claim in full: which rows, what becomes of them, in which order, how many.
 
 use super::ident::{Ident, IdentError, TableName};
 use super::predicate::Predicate;
@@ -78,10 +78,27 @@ pub enum Change {
 ///     .build()?;
 /// # Ok::<(), sendoff::StoreError>(())
 /// ```
+///
+/// A claim either marks its rows, as this one does, or removes them from their table:
+///
+/// ```
+/// use std::time::Duration;
+/// use sendoff::claim::{ClaimSpec, col, now_minus};
+///
+/// let spec = ClaimSpec::on("jobs")
+///     .eligible(col("status").eq("done").and(col("ended_at").lt(now_minus(Duration::from_secs(86_400)))))
+///     .remove()
+///     .order_by("ended_at")
+///     .limit(1_000)
+///     .build()?;
+/// assert!(spec.removes() && spec.assignments().is_empty());
+/// # Ok::<(), sendoff::StoreError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimSpec {
     table: TableName,
     eligible: Predicate,
+    /// Empty if the claim removes its rows, and only then.
     set: Vec<Assignment>,
     order: Vec<Order>,
     limit: u32,
@@ -108,9 +125,15 @@ impl ClaimSpec {
         &self.eligible
     }
 
-    /// What is written to them.
+    /// What is written to them; nothing if the claim [removes](Self::removes) them.
     pub fn assignments(&self) -> &[Assignment] {
         &self.set
+    }
+
+    /// Whether they are deleted instead of marked. A store that does not know how must refuse such a claim: handed out and left
+    /// where they are, its rows would be handed out again.
+    pub fn removes(&self) -> bool {
+        self.set.is_empty()
     }
 
     /// The order in which they are taken and returned.
@@ -138,17 +161,18 @@ pub struct ClaimSpecBuilder {
     table: Result<TableName, IdentError>,
     eligible: Option<Predicate>,
     set: Vec<(String, Change)>,
+    remove: bool,
     order: Vec<(String, Direction, Nulls)>,
     limit: u32,
 }
 
 impl ClaimSpecBuilder {
     fn new(table: Result<TableName, IdentError>) -> Self {
-        Self { table, eligible: None, set: Vec::new(), order: Vec::new(), limit: 100 }
+        Self { table, eligible: None, set: Vec::new(), remove: false, order: Vec::new(), limit: 100 }
     }
 
     /// Which rows may be taken. It must be false for a row as this claim leaves it, or the row
-    /// could be claimed again at once: see [`Claimable`](super::Claimable).
+    /// could be claimed again at once: see [`Claimable`](super::Claimable). Of a row that is removed nothing is left.
     pub fn eligible(mut self, predicate: Predicate) -> Self {
         self.eligible = Some(predicate);
         self
@@ -163,6 +187,13 @@ impl ClaimSpecBuilder {
     /// Adds a number to a column: an attempt counted, an epoch raised. NULL counts as 0.
     pub fn add(mut self, column: impl Into<String>, number: i64) -> Self {
         self.set.push((column.into(), Change::Add(number)));
+        self
+    }
+
+    /// Deletes the rows instead of marking them, in the same atomic act. Each is handed to one caller, as it was when it was
+    /// taken, and to nobody ever after: there is no lease that brings back what a caller has lost. For what may be forgotten.
+    pub fn remove(mut self) -> Self {
+        self.remove = true;
         self
     }
 
@@ -206,11 +237,20 @@ impl ClaimSpecBuilder {
         })?;
         check_predicate(&subject, &eligible)?;
 
-        if self.set.is_empty() {
-            return Err(refuse(
-                &subject,
-                "nothing to set; a claim must change the row so that it is no longer eligible",
-            ));
+        match (self.remove, self.set.is_empty()) {
+            (false, true) => {
+                return Err(refuse(
+                    &subject,
+                    "nothing to set; a claim must change the row so that it is no longer eligible, or `.remove()` it",
+                ));
+            }
+            (true, false) => {
+                return Err(refuse(
+                    &subject,
+                    "rows are both set and removed; a claim marks its rows or removes them",
+                ));
+            }
+            _ => {}
         }
         let mut set: Vec<Assignment> = Vec::with_capacity(self.set.len());
         for (name, change) in self.set {
@@ -283,6 +323,9 @@ mod tests {
             (ClaimSpec::on("").eligible(col("a").eq(1)).set("a", 2), "empty"),
             (ClaimSpec::on("jobs").set("a", 2), "no eligibility"),
             (ClaimSpec::on("jobs").eligible(col("a").eq(1)), "nothing to set"),
+            (minimal().remove(), "both set and removed"),
+            (ClaimSpec::on("jobs").eligible(col("a").eq(1)).remove().add("b", 1), "both set and removed"),
+            (ClaimSpec::on("jobs").remove(), "no eligibility"),
             (minimal().set("a", 3), "set twice"),
             (minimal().eligible(col("a").eq(None::<i64>)), "is_null"),
             (minimal().eligible(col("a").is_in([Some(1), None])), "is_null"),
@@ -295,7 +338,9 @@ mod tests {
             let error = builder.build().expect_err(part).to_string();
             assert!(error.contains(part), "{part}: {error}");
         }
-        assert!(minimal().build().is_ok());
+        assert!(!minimal().build().unwrap().removes());
+        let removal = ClaimSpec::on("jobs").eligible(col("a").eq(1)).remove().build().unwrap();
+        assert!(removal.removes());
     }
 
     #[test]

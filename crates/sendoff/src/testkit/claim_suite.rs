@@ -1,6 +1,8 @@
 //! The one list of what a claim promises.
 
-use super::claims::{keys, leases, limits, names, order, predicates, property, races, values};
+use super::claims::{
+    keys, leases, limits, names, order, predicates, property, races, removal_races, removals, values,
+};
 use super::{Case, ClaimHarness};
 
 /// Every case, for one harness. Run them all, and all again over [`Floor`](super::Floor).
@@ -46,6 +48,20 @@ pub fn claim_suite<H: ClaimHarness>() -> Vec<Case<H>> {
         races::sixteen_claimers_take_batches_of_7,
         races::sixteen_claimers_take_batches_of_100,
         races::two_claimers_of_everything_share_nothing,
+        removals::removed_rows_come_in_order_and_no_more_than_the_limit,
+        removals::removed_rows_come_back_as_they_were_and_are_gone,
+        removals::a_removal_limited_to_zero_takes_nothing,
+        removals::a_large_removal_takes_every_row_it_was_asked_for,
+        removals::removals_find_rows_by_any_key,
+        removals::removals_quote_names_and_bind_values,
+        removals::removals_go_by_the_database_clock,
+        removals::the_head_of_a_group_is_removed_first,
+        removals::a_row_that_others_took_is_not_removed,
+        removals::what_is_wrong_with_a_removal_is_refused,
+        removal_races::sixteen_claimers_remove_batches_of_7,
+        removal_races::sixteen_claimers_remove_batches_of_100,
+        removal_races::two_removals_of_everything_share_nothing,
+        removal_races::removals_beside_marks_share_nothing,
         property::random_claims_agree_with_the_memory_store,
     ]
 }

@@ -2,21 +2,24 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
-use sendoff::claim::{Claimable, Record, Value};
+use sendoff::claim::{ClaimSpec, Claimable, Record, Value, col};
 use sendoff::stores::mysql::{MysqlDatabase, MysqlTable, Topology};
 use sendoff::testkit::{Claimer, Floor, Shape, drain, verify_claims};
 use sqlx::Executor as _;
 use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
 
 use crate::harness;
+use crate::jobs::ids;
 use crate::servers::Server;
 use crate::trial;
 
 const ROWS: i64 = 2_000;
 const ROUNDS: usize = 4;
+/// Longer than any round takes on a slow machine; only a store that lost rows gets here.
+const STALLED: Duration = Duration::from_secs(120);
 
 pub(crate) fn trials() -> Vec<Trial> {
     let server = Some(Server::Galera);
@@ -26,6 +29,12 @@ pub(crate) fn trials() -> Vec<Trial> {
             race(|table| table)
         }),
         trial("galera::floor::claimers_on_both_nodes_share_nothing".to_owned(), server, || race(Floor)),
+        trial("galera::fast::removals_on_both_nodes_share_nothing".to_owned(), server, || {
+            removal_race(|table| table)
+        }),
+        trial("galera::floor::removals_on_both_nodes_share_nothing".to_owned(), server, || {
+            removal_race(Floor)
+        }),
     ]
 }
 
@@ -59,11 +68,8 @@ where
     }
 }
 
-async fn race_once<T, Wrap>(wrap: &Wrap)
-where
-    T: Claimable<Row = Record> + Clone + 'static,
-    Wrap: Fn(MysqlTable<Record>) -> T,
-{
+/// A table of ready jobs that both nodes have, and a host's connections to each of them.
+async fn jobs_on_both() -> (Shape, [MySqlPool; 2]) {
     let shape = Shape::jobs("galera");
     let hosts = [host(0).await, host(1).await];
     harness::mysql::create(&hosts[0], &shape).await;
@@ -71,7 +77,55 @@ where
     harness::mysql::fill(&hosts[0], &shape, &rows).await;
     // The other node has the rows too before the race begins.
     assert_eq!(harness::mysql::rows(&hosts[1], &shape).await.len(), rows.len());
+    (shape, hosts)
+}
 
+/// What is deleted on one node must not be handed out on the other.
+async fn removal_race<T, Wrap>(wrap: Wrap)
+where
+    T: Claimable<Row = Record> + Clone + 'static,
+    Wrap: Fn(MysqlTable<Record>) -> T,
+{
+    for _ in 0..ROUNDS {
+        let (shape, hosts) = jobs_on_both().await;
+        let left = Arc::new(AtomicUsize::new(usize::try_from(ROWS).unwrap()));
+        let mut running = Vec::new();
+        for number in 0..6 {
+            let url = Server::Galera.url_of(number % 2);
+            let database = MysqlDatabase::connect(&url).await.unwrap().patience(Duration::from_secs(60));
+            let table = wrap(database.table::<Record>(shape.description()).await.unwrap());
+            let spec = ClaimSpec::on_table(shape.table.clone()).eligible(col("status").eq("ready"));
+            let spec = spec.remove().order_by("rank").limit(20).build().unwrap();
+            let left = Arc::clone(&left);
+            running.push(tokio::spawn(async move {
+                let (mut got, began) = (Vec::new(), Instant::now());
+                while left.load(Ordering::SeqCst) > 0 {
+                    assert!(began.elapsed() < STALLED, "{} rows were lost", left.load(Ordering::SeqCst));
+                    let removed = ids(&table.claim(&spec).await.unwrap());
+                    left.fetch_sub(removed.len(), Ordering::SeqCst);
+                    got.extend(removed);
+                }
+                got
+            }));
+        }
+        let mut all = Vec::new();
+        for claimer in running {
+            all.extend(claimer.await.unwrap());
+        }
+        all.sort_unstable();
+        assert_eq!(all, (1..=ROWS).collect::<Vec<i64>>(), "each is handed out once");
+        for host in &hosts {
+            assert!(harness::mysql::rows(host, &shape).await.is_empty());
+        }
+    }
+}
+
+async fn race_once<T, Wrap>(wrap: &Wrap)
+where
+    T: Claimable<Row = Record> + Clone + 'static,
+    Wrap: Fn(MysqlTable<Record>) -> T,
+{
+    let (shape, hosts) = jobs_on_both().await;
     let total = Arc::new(AtomicUsize::new(0));
     let mut running = Vec::new();
     for node in 0..2 {

@@ -24,6 +24,8 @@ mod outbox_worker;
 mod pgbouncer;
 mod postgres;
 mod processes;
+mod removal;
+mod retention;
 mod servers;
 mod sqlite;
 mod tasks;
@@ -100,6 +102,8 @@ fn main() -> ExitCode {
         mariadb::trials(),
         galera::trials(),
         processes::trials(),
+        removal::trials(),
+        retention::trials(),
         outbox_faults::trials(),
         outbox_migrations::trials(),
         outbox_poison::trials(),

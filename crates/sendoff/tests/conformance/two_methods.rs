@@ -4,7 +4,8 @@
 //! evaluated by its own few lines, so that nothing of the memory store helps it.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
@@ -15,6 +16,12 @@ use sendoff::claim::{
 use sendoff::testkit::{ClaimHarness, Shape};
 
 type Versioned = (u64, Vec<Value>);
+
+/// By the number that each got when it was inserted.
+type Numbered = BTreeMap<usize, Versioned>;
+
+/// The number of the next one: no two ever have the same, also if the first is gone.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Default)]
 pub(crate) struct TwoMethods {
@@ -27,7 +34,7 @@ pub(crate) struct Documents {
     columns: Arc<[Ident]>,
     key: Vec<String>,
     /// Each with its version.
-    documents: Arc<Mutex<Vec<Versioned>>>,
+    documents: Arc<Mutex<Numbered>>,
 }
 
 impl Documents {
@@ -61,7 +68,7 @@ impl Documents {
         self.columns.iter().position(|name| name.as_str() == column).expect("checked before")
     }
 
-    fn truth(&self, predicate: &Predicate, document: &[Value], all: &[Versioned]) -> Option<bool> {
+    fn truth(&self, predicate: &Predicate, document: &[Value], all: &Numbered) -> Option<bool> {
         let cell = |column: &str| &document[self.place(column)];
         match predicate {
             Predicate::Compare { column, op, value } => {
@@ -95,7 +102,7 @@ impl Documents {
                         so_far.then(by(&other[place], &document[place], Direction::Ascending, Nulls::Native))
                     })
                 };
-                let is_first = !all.iter().any(|(_, other)| {
+                let is_first = !all.values().any(|(_, other)| {
                     compare(&other[self.place(group)], own).is_some_and(Ordering::is_eq)
                         && is_before(other).is_lt()
                         && self.truth(among, other, all) == Some(true)
@@ -108,20 +115,22 @@ impl Documents {
 }
 
 impl Claimable for Documents {
-    /// Where it stands, and the version that was seen.
+    /// Its number, and the version that was seen.
     type Id = (usize, u64);
     type Row = Record;
 
     async fn find(&self, spec: &ClaimSpec) -> Result<Vec<Self::Id>, StoreError> {
         self.check(spec)?;
         let documents = self.documents.lock().unwrap();
-        let mut found: Vec<usize> = (0..documents.len())
-            .filter(|&place| self.truth(spec.eligible(), &documents[place].1, &documents) == Some(true))
+        let mut found: Vec<usize> = documents
+            .iter()
+            .filter(|(_, (_, document))| self.truth(spec.eligible(), document, &documents) == Some(true))
+            .map(|(number, _)| *number)
             .collect();
         let by_order = |a: &usize, b: &usize| {
             spec.order().iter().fold(Ordering::Equal, |so_far, order| {
                 let column = self.place(order.column.as_str());
-                let (a, b) = (&documents[*a].1[column], &documents[*b].1[column]);
+                let (a, b) = (&documents[a].1[column], &documents[b].1[column]);
                 so_far.then(by(a, b, order.direction, order.nulls))
             })
         };
@@ -131,7 +140,7 @@ impl Claimable for Documents {
         }
         found.truncate(limit);
         found.sort_by(by_order);
-        Ok(found.into_iter().map(|place| (place, documents[place].0)).collect())
+        Ok(found.into_iter().map(|number| (number, documents[&number].0)).collect())
     }
 
     async fn claim_one(&self, spec: &ClaimSpec, id: &Self::Id) -> Result<Option<Record>, StoreError> {
@@ -140,11 +149,16 @@ impl Claimable for Documents {
             tokio::task::yield_now().await;
         }
         let mut documents = self.documents.lock().unwrap();
-        let (version, document) = &mut documents[id.0];
+        let Some((version, document)) = documents.get_mut(&id.0) else { return Ok(None) };
         if *version != id.1 {
             return Ok(None);
         }
         *version += 1;
+        if spec.removes() {
+            let removed = self.record(document);
+            documents.remove(&id.0);
+            return Ok(Some(removed));
+        }
         for assignment in spec.assignments() {
             let cell = &mut document[self.place(assignment.column.as_str())];
             *cell = match (&assignment.change, &*cell) {
@@ -246,14 +260,14 @@ impl ClaimHarness for TwoMethods {
         let table = self.table(shape);
         let mut documents = table.documents.lock().unwrap();
         for row in rows {
-            documents.push((0, row.clone()));
+            documents.insert(NEXT.fetch_add(1, Relaxed), (0, row.clone()));
         }
     }
 
     async fn rows(&self, shape: &Shape) -> Vec<Record> {
         let table = self.table(shape);
         let documents = table.documents.lock().unwrap();
-        documents.iter().map(|(_, document)| table.record(document)).collect()
+        documents.values().map(|(_, document)| table.record(document)).collect()
     }
 
     fn nulls_first(&self) -> bool {

@@ -141,29 +141,41 @@ where
     }
 
     async fn claim_one(&self, spec: &ClaimSpec, id: &Key) -> Result<Option<R>, StoreError> {
-        let claimed = {
-            let mut shared = self.database.lock();
-            let now = shared.now();
-            let rows = shared.rows(&self.name);
-            rows.accepts(spec)?;
-            match rows.position(id) {
-                Some(index) if rows.is_eligible(index, spec, now)? => Some(rows.mark(index, spec, now)?),
-                _ => None,
-            }
+        let chosen = |rows: &Rows, now: Timestamp| match rows.position(id) {
+            Some(index) if rows.is_eligible(index, spec, now)? => Ok(vec![index]),
+            _ => Ok(Vec::new()),
         };
-        claimed.map(R::from_record).transpose()
+        Ok(self.claim_chosen(spec, chosen)?.pop())
     }
 
     /// One lock is held across find and mark.
     async fn claim(&self, spec: &ClaimSpec) -> Result<Vec<R>, StoreError> {
-        let claimed = {
-            let mut shared = self.database.lock();
-            let now = shared.now();
-            let rows = shared.rows(&self.name);
-            rows.accepts(spec)?;
-            let found = rows.find(spec, now)?;
-            found.into_iter().map(|index| rows.mark(index, spec, now)).collect::<Result<Vec<_>, _>>()?
-        };
-        claimed.into_iter().map(R::from_record).collect()
+        self.claim_chosen(spec, |rows, now| rows.find(spec, now))
+    }
+}
+
+impl<R: FromRecord> MemoryTable<R> {
+    /// Claims the rows that `choose` names, and returns them in that order.
+    fn claim_chosen(
+        &self,
+        spec: &ClaimSpec,
+        choose: impl FnOnce(&Rows, Timestamp) -> Result<Vec<usize>, StoreError>,
+    ) -> Result<Vec<R>, StoreError> {
+        let mut shared = self.database.lock();
+        let now = shared.now();
+        let rows = shared.rows(&self.name);
+        rows.accepts(spec)?;
+        let chosen = choose(rows, now)?;
+        if spec.removes() {
+            // Read before they go: what cannot be read stays.
+            let read = chosen.iter().map(|&index| R::from_record(rows.at(index)));
+            let read = read.collect::<Result<Vec<_>, _>>()?;
+            rows.remove(chosen);
+            return Ok(read);
+        }
+        let marked = chosen.into_iter().map(|index| rows.mark(index, spec, now));
+        let marked = marked.collect::<Result<Vec<_>, _>>()?;
+        drop(shared);
+        marked.into_iter().map(R::from_record).collect()
     }
 }

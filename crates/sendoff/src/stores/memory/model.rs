@@ -202,6 +202,19 @@ impl Rows {
         Ok(self.rows[index].project(&self.returned.0, &self.returned.1))
     }
 
+    /// Deletes these rows.
+    pub(super) fn remove(&mut self, mut indexes: Vec<usize>) {
+        // From the end, so that the last row, which moves into the gap, is never one that is still to go.
+        indexes.sort_unstable_by(|a, b| b.cmp(a));
+        for index in indexes {
+            self.by_key.remove(&self.key_at(index).to_bytes());
+            self.rows.swap_remove(index);
+            if index < self.rows.len() {
+                self.by_key.insert(self.key_at(index).to_bytes(), index);
+            }
+        }
+    }
+
     fn compile(&self, predicate: &Predicate, now: Timestamp) -> Result<Condition, StoreError> {
         let all = |parts: &[Predicate]| {
             parts.iter().map(|part| self.compile(part, now)).collect::<Result<Vec<_>, _>>()

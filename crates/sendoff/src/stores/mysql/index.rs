@@ -1,7 +1,7 @@
 //! Which index a claim should scan. Left to itself the optimizer reads a small table whole, and
 //! then every row it passes is locked.
 
-use crate::claim::{ClaimSpec, Direction, Nulls, Op, Predicate};
+use crate::claim::{ClaimSpec, Direction, Nulls};
 
 /// An index as the server describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) fn for_claim<'i>(indexes: &'i [Index], spec: &ClaimSpec) -> Option<&'
     if spec.order().is_empty() || spec.order().iter().any(|order| order.nulls != Nulls::Native) {
         return None;
     }
-    let equal = equal_columns(spec.eligible());
+    let equal: Vec<&str> = spec.eligible().fixed().into_iter().map(|(column, _)| column).collect();
     indexes
         .iter()
         .filter_map(|index| serves(index, &equal, spec).map(|narrowed| (narrowed, index)))
@@ -56,16 +56,6 @@ fn serves(index: &Index, equal: &[&str], spec: &ClaimSpec) -> Option<usize> {
         // An index can be read backwards as well.
         matches(false) || matches(true)
     })
-}
-
-/// Columns that every eligible row has equal to one value.
-fn equal_columns(predicate: &Predicate) -> Vec<&str> {
-    match predicate {
-        Predicate::Compare { column, op: Op::Eq, .. } | Predicate::IsNull { column } => vec![column],
-        Predicate::In { column, values } if values.len() == 1 => vec![column],
-        Predicate::And(parts) => parts.iter().flat_map(equal_columns).collect(),
-        _ => Vec::new(),
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod errors;
 mod index;
 mod layout;
 mod outbox;
+mod removal;
 mod rows;
 mod server;
 
@@ -192,7 +193,12 @@ impl<R> MysqlTable<R> {
             Some(named) => Some(named.as_str()),
             None => index::for_claim(&self.indexes, spec),
         };
-        self.renderer(spec)?.scan_index(chosen).fill(include_str!("claim_1_lock.sql"))
+        let template = if spec.removes() {
+            include_str!("claim_remove_1_lock.sql")
+        } else {
+            include_str!("claim_1_lock.sql")
+        };
+        self.renderer(spec)?.scan_index(chosen).fill(template)
     }
 
     /// How the server would find the rows of this claim now. Claims nothing.
@@ -329,9 +335,9 @@ where
         Ok(rows.pop().map(|(_, row)| row))
     }
 
-    /// Locked by us and gone all the same: what was not marked is never handed over.
-    fn lost_while_locked(&self, locked: usize, marked: u64) -> StoreError {
-        let detail = format!("{locked} rows were locked but {marked} marked");
+    /// Locked by us and gone all the same: what was neither marked nor deleted is never handed over.
+    fn lost_while_locked(&self, locked: usize, changed: u64) -> StoreError {
+        let detail = format!("{locked} rows were locked but {changed} marked or deleted");
         let kind = if self.trusts_locks() { StoreErrorKind::Schema } else { StoreErrorKind::Contended };
         StoreError::new(kind, "claim", &*self.subject, detail)
     }
@@ -358,16 +364,26 @@ where
     }
 
     async fn claim_one(&self, spec: &ClaimSpec, id: &Key) -> Result<Option<R>, StoreError> {
-        retry("claim", &self.subject, self.database.patience, || self.claim_one_once(spec, id)).await
+        let patience = self.database.patience;
+        if spec.removes() {
+            let keys = std::slice::from_ref(id);
+            let lock = self.renderer(spec)?.keys(keys).fill(include_str!("claim_remove_one_1_lock.sql"))?;
+            let removed = retry("claim", &self.subject, patience, || self.remove_once(spec, &lock)).await;
+            return removed.map(|mut rows| rows.pop());
+        }
+        retry("claim", &self.subject, patience, || self.claim_one_once(spec, id)).await
     }
 
-    /// Five trips whatever the limit: begin, lock, mark, read, commit.
+    /// Five trips whatever the limit: begin, lock, mark, read, commit. Four where rows are removed: they are read when they are locked.
     async fn claim(&self, spec: &ClaimSpec) -> Result<Vec<R>, StoreError> {
         if spec.limit() == 0 {
             return Ok(Vec::new());
         }
-        let lock = self.lock_statement(spec)?;
-        retry("claim", &self.subject, self.database.patience, || self.claim_once(spec, &lock)).await
+        let (lock, patience) = (self.lock_statement(spec)?, self.database.patience);
+        if spec.removes() {
+            return retry("claim", &self.subject, patience, || self.remove_once(spec, &lock)).await;
+        }
+        retry("claim", &self.subject, patience, || self.claim_once(spec, &lock)).await
     }
 }
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, Executor as _};
 
 use super::{BEGIN, MysqlDatabase, MysqlTable, arguments, errors, layout, rows};
-use crate::claim::{Record, Table, Value};
+use crate::claim::{ClaimSpec, Record, Table, Value};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::NewEvent;
 use crate::stores::sql::{
@@ -39,6 +39,10 @@ impl SqlDatabase for MysqlDatabase {
 
     async fn open_lanes(&self, table: Table) -> Result<Self::Lanes, StoreError> {
         self.table(table).await
+    }
+
+    async fn explain_claim(&self, table: &Self::Lanes, spec: &ClaimSpec) -> Result<Plan, StoreError> {
+        table.explain(spec).await
     }
 
     async fn begin(&self, op: &'static str) -> Result<Box<dyn SqlTransaction>, StoreError> {

@@ -3,7 +3,7 @@
 use sqlx::Row as _;
 
 use super::super::sql::{COUNT, READ, fit};
-use super::{PostgresTable, layout};
+use super::{PostgresTable, claim_template, layout};
 use crate::adopted::{Database, Fit, RowTable};
 use crate::claim::{ClaimSpec, Record, Value};
 use crate::error::StoreError;
@@ -41,7 +41,7 @@ impl RowTable for PostgresTable<Record> {
         for setting in AS_IF_LARGE {
             transaction.execute(&plain(setting)).await?;
         }
-        let mut statement = self.renderer(spec)?.fill(include_str!("claim.sql"))?;
+        let mut statement = self.renderer(spec)?.fill(claim_template(spec))?;
         statement.sql.insert_str(0, "EXPLAIN (COSTS OFF) ");
         let rows = transaction.query(&statement).await?;
         transaction.rollback().await?;

@@ -137,14 +137,7 @@ impl PostgresDatabase {
             Pooler::None => {
                 let answer = sqlx::query_with(sql, arguments).fetch_all(&mut *connection).await;
                 if answer.as_ref().is_err_and(errors::is_stale_plan) {
-                    // Somebody changed the table: the server has rolled back, and plans anew next time.
-                    connection.clear_cached_statements().await.map_err(convert)?;
-                    return Err(StoreError::new(
-                        StoreErrorKind::Contended,
-                        op,
-                        subject,
-                        "the table was changed",
-                    ));
+                    return Err(forget_plans(&mut connection, op, subject).await);
                 }
                 answer
             }
@@ -154,6 +147,11 @@ impl PostgresDatabase {
         connection.keep();
         Ok(rows)
     }
+}
+
+/// The statement that claims as `spec` says.
+fn claim_template(spec: &ClaimSpec) -> &'static str {
+    if spec.removes() { include_str!("claim_remove.sql") } else { include_str!("claim.sql") }
 }
 
 /// Prepared and run in one transaction: behind a pooler that is what keeps the two together.
@@ -210,7 +208,7 @@ impl<R> PostgresTable<R> {
     /// # Errors
     /// As a claim.
     pub async fn explain(&self, spec: &ClaimSpec) -> Result<Plan, StoreError> {
-        let mut statement = self.renderer(spec)?.fill(include_str!("claim.sql"))?;
+        let mut statement = self.renderer(spec)?.fill(claim_template(spec))?;
         statement.sql.insert_str(0, "EXPLAIN (COSTS OFF) ");
         let rows = self.run("explain", &statement).await?;
         let lines: Vec<String> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
@@ -226,6 +224,44 @@ where
         rows.iter()
             .map(|row| R::from_row(row).map_err(|error| errors::convert(op, &self.subject, error)))
             .collect()
+    }
+
+    /// Runs a statement that removes rows, in a transaction around it: one that cannot be read as `R` is found out while it can still
+    /// stay.
+    async fn remove_once(&self, statement: &Statement) -> Result<Vec<R>, StoreError> {
+        let convert = |error| errors::convert("claim", &self.subject, error);
+        let mut connection = self.database.connections.acquire().await.map_err(convert)?;
+        let mut transaction = connection.begin().await.map_err(convert)?;
+        let query =
+            sqlx::query_with(AssertSqlSafe(statement.sql.clone()), arguments(statement).map_err(convert)?);
+        let query = query.persistent(self.database.pooler == Pooler::None);
+        let answer = query.fetch_all(&mut *transaction).await;
+        if answer.as_ref().is_err_and(errors::is_stale_plan) {
+            transaction.rollback().await.map_err(convert)?;
+            return Err(forget_plans(&mut connection, "claim", &self.subject).await);
+        }
+        let removed = self.read("claim", &in_order(answer.map_err(convert)?))?;
+        transaction.commit().await.map_err(convert)?;
+        connection.keep();
+        Ok(removed)
+    }
+
+    async fn remove(&self, statement: &Statement) -> Result<Vec<R>, StoreError> {
+        retry("claim", &self.subject, self.database.patience, || self.remove_once(statement)).await
+    }
+}
+
+/// The order in which they were picked, which RETURNING does not keep.
+fn in_order(mut rows: Vec<PgRow>) -> Vec<PgRow> {
+    rows.sort_by_cached_key(|row| row.try_get::<i64, _>("sendoff_n").unwrap_or(i64::MAX));
+    rows
+}
+
+/// Somebody changed the table: the server has rolled back, and plans anew next time.
+async fn forget_plans(connection: &mut PgConnection, op: &'static str, subject: &str) -> StoreError {
+    match connection.clear_cached_statements().await {
+        Ok(()) => StoreError::new(StoreErrorKind::Contended, op, subject, "the table was changed"),
+        Err(error) => errors::convert(op, subject, error),
     }
 }
 
@@ -243,20 +279,26 @@ where
     }
 
     async fn claim_one(&self, spec: &ClaimSpec, id: &Key) -> Result<Option<R>, StoreError> {
-        let keys = std::slice::from_ref(id);
-        let statement = self.renderer(spec)?.keys(keys).fill(include_str!("claim_one.sql"))?;
+        let renderer = self.renderer(spec)?.keys(std::slice::from_ref(id));
+        if spec.removes() {
+            let statement = renderer.fill(include_str!("claim_remove_one.sql"))?;
+            return Ok(self.remove(&statement).await?.pop());
+        }
+        let statement = renderer.fill(include_str!("claim_one.sql"))?;
         let rows = self.run("claim", &statement).await?;
         Ok(self.read("claim", &rows)?.pop())
     }
 
-    /// One statement, one trip.
+    /// One statement, one trip; two more where it removes rows, for the transaction around it.
     async fn claim(&self, spec: &ClaimSpec) -> Result<Vec<R>, StoreError> {
         if spec.limit() == 0 {
             return Ok(Vec::new());
         }
-        let statement = self.renderer(spec)?.fill(include_str!("claim.sql"))?;
-        let mut rows = self.run("claim", &statement).await?;
-        rows.sort_by_cached_key(|row| row.try_get::<i64, _>("sendoff_n").unwrap_or(i64::MAX));
+        let statement = self.renderer(spec)?.fill(claim_template(spec))?;
+        if spec.removes() {
+            return self.remove(&statement).await;
+        }
+        let rows = in_order(self.run("claim", &statement).await?);
         self.read("claim", &rows)
     }
 }

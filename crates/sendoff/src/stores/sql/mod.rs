@@ -12,6 +12,7 @@ mod outbox;
 mod plan;
 mod pool;
 mod render;
+mod retention;
 mod rows;
 #[cfg(test)]
 mod snapshots;
@@ -50,6 +51,7 @@ pub(crate) use pool::Connections;
 pub(crate) use pool::Lent;
 pub(crate) use render::Renderer;
 pub(crate) use render::Statement;
+pub(crate) use retention::{Aging, OLDEST};
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(crate) use rows::in_picked_order;
 pub(crate) use rows::{key, record};

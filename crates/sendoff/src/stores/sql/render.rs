@@ -85,9 +85,12 @@ impl<'a> Renderer<'a> {
             "table" => self.sql.push_str(&self.dialect.quote_table(self.layout.name())),
             "key" => self.key_columns("t.", "k"),
             "found_key" => self.found_key(),
-            "key_picked" => self.key_picked(),
+            "key_picked" => self.key_picked()?,
             "claimed_join" => self.claimed_join(),
             "key_in" => self.key_in()?,
+            "key_count" => self.sql.push_str(&self.keys.len().to_string()),
+            "key_join" => self.key_join(),
+            "key_rows" => self.key_rows()?,
             "returned_key" => {
                 let prefix = if self.dialect == Dialect::Sqlite { "" } else { "t." };
                 self.key_columns(prefix, "sendoff_k");
@@ -344,21 +347,42 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The rows of the CTE `picked`.
-    fn key_picked(&mut self) {
+    /// The rows of the CTE `picked`. Where all columns of the key but one are fixed by the claim, that one reaches them as an array: the
+    /// planner takes it for short, and looks into the key's index whatever it believes of the table.
+    fn key_picked(&mut self) -> Result<(), StoreError> {
         let layout = self.layout;
-        if layout.key().len() == 1 {
-            for column in layout.key() {
-                self.name("WHERE t.", &column.name);
-                self.sql.push_str(" = ANY (ARRAY(SELECT k0 FROM picked))");
+        let fixed = self.spec.eligible().fixed();
+        let value_of = |column: &ColumnInfo| {
+            fixed.iter().find(|(name, _)| *name == column.name.as_str()).and_then(|(_, value)| *value)
+        };
+        let open: Vec<usize> = layout
+            .key()
+            .enumerate()
+            .filter(|(_, column)| value_of(column).is_none())
+            .map(|(n, _)| n)
+            .collect();
+        if open.len() <= 1 {
+            // One must come from what was picked, or a row would be claimed that others hold.
+            let from_picked = open.first().copied().unwrap_or_default();
+            for (index, column) in layout.key().enumerate() {
+                self.name(if index == 0 { "WHERE t." } else { " AND t." }, &column.name);
+                match value_of(column).filter(|_| index != from_picked) {
+                    Some(value) => {
+                        self.sql.push_str(" = ");
+                        self.value(column, value)?;
+                    }
+                    None => self.sql.push_str(&format!(" = ANY (ARRAY(SELECT k{index} FROM picked))")),
+                }
             }
-            return;
+            return Ok(());
         }
+        let from = if self.spec.removes() { "USING picked AS p WHERE " } else { "FROM picked AS p WHERE " };
         for (index, column) in layout.key().enumerate() {
-            self.sql.push_str(if index == 0 { "FROM picked AS p WHERE " } else { " AND " });
+            self.sql.push_str(if index == 0 { from } else { " AND " });
             self.name("t.", &column.name);
             self.sql.push_str(&format!(" = p.k{index}"));
         }
+        Ok(())
     }
 
     /// A claimed row and where it was picked.
@@ -368,6 +392,28 @@ impl<'a> Renderer<'a> {
                 self.sql.push_str(" AND ");
             }
             self.sql.push_str(&format!("claimed.sendoff_k{index} = p.k{index}"));
+        }
+    }
+
+    /// The keys as rows, each with all its columns.
+    fn key_rows(&mut self) -> Result<(), StoreError> {
+        let (layout, keys) = (self.layout, self.keys);
+        for (number, key) in keys.iter().enumerate() {
+            self.sql.push_str(if number == 0 { "UNION ALL SELECT " } else { " UNION ALL SELECT " });
+            for (index, (column, value)) in layout.key().zip(&key.0).enumerate() {
+                self.comma(index);
+                self.value(column, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A row `r` and its key `k`.
+    fn key_join(&mut self) {
+        let layout = self.layout;
+        for (index, column) in layout.key().enumerate() {
+            self.name(if index == 0 { "r." } else { " AND r." }, &column.name);
+            self.sql.push_str(&format!(" = k.k{index}"));
         }
     }
 

@@ -10,7 +10,7 @@ use super::layout::{ColumnInfo, ColumnKind, Layout, UniqueKey};
 use super::outbox::Arg;
 use super::render::Renderer;
 use super::{Bind, Names, Templates};
-use crate::claim::{ClaimSpec, Ident, Key, Table, col, now, now_plus};
+use crate::claim::{ClaimSpec, Ident, Key, Table, col, now, now_minus, now_plus};
 use crate::event::EventId;
 use crate::inbox::Arrival;
 
@@ -46,11 +46,23 @@ fn spec() -> ClaimSpec {
         .unwrap()
 }
 
+/// What is old enough to be forgotten.
+fn removal() -> ClaimSpec {
+    ClaimSpec::on("shop.jobs")
+        .eligible(col("status").eq("done").and(col("lease until").lt(now_minus(Duration::from_secs(30)))))
+        .remove()
+        .order_by("lease until")
+        .limit(100)
+        .build()
+        .unwrap()
+}
+
 fn check(dialect: Dialect, file: &str, statements: &[(&str, &'static str)]) {
-    let (layout, spec) = (layout(dialect), spec());
+    let layout = layout(dialect);
     let keys = [Key(vec!["a".into(), 1.into()]), Key(vec!["b".into(), 2.into()])];
     let mut shown = String::new();
     for (name, template) in statements {
+        let spec = if name.starts_with("claim_remove") { removal() } else { spec() };
         let filled = Renderer::new(dialect, &layout, &spec)
             .keys(&keys)
             .scan_index(Some("ready"))
@@ -76,6 +88,8 @@ fn postgres() {
         ("claim.sql", include_str!("../postgres/claim.sql")),
         ("find.sql", include_str!("../postgres/find.sql")),
         ("claim_one.sql", include_str!("../postgres/claim_one.sql")),
+        ("claim_remove.sql", include_str!("../postgres/claim_remove.sql")),
+        ("claim_remove_one.sql", include_str!("../postgres/claim_remove_one.sql")),
     ];
     check(Dialect::Postgres, "postgres.txt", &statements);
 }
@@ -87,6 +101,8 @@ fn sqlite() {
         ("claim_2_mark.sql", include_str!("../sqlite/claim_2_mark.sql")),
         ("find.sql", include_str!("../sqlite/find.sql")),
         ("claim_one.sql", include_str!("../sqlite/claim_one.sql")),
+        ("claim_remove.sql", include_str!("../sqlite/claim_remove.sql")),
+        ("claim_remove_one.sql", include_str!("../sqlite/claim_remove_one.sql")),
     ];
     check(Dialect::Sqlite, "sqlite.txt", &statements);
 }
@@ -99,6 +115,10 @@ fn mysql() {
         ("claim_3_read.sql", include_str!("../mysql/claim_3_read.sql")),
         ("find.sql", include_str!("../mysql/find.sql")),
         ("claim_one.sql", include_str!("../mysql/claim_one.sql")),
+        ("claim_remove_1_lock.sql", include_str!("../mysql/claim_remove_1_lock.sql")),
+        ("claim_remove_2_delete.sql", include_str!("../mysql/claim_remove_2_delete.sql")),
+        ("claim_remove_2_delete_if.sql", include_str!("../mysql/claim_remove_2_delete_if.sql")),
+        ("claim_remove_one_1_lock.sql", include_str!("../mysql/claim_remove_one_1_lock.sql")),
     ];
     check(Dialect::Mysql, "mysql.txt", &statements);
 }

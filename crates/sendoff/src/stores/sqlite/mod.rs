@@ -208,11 +208,13 @@ where
         R::from_row(row).map_err(|error| errors::convert("claim", &self.subject, error))
     }
 
-    /// Pick and mark in one transaction that is a writer from its first statement: one that
+    /// Pick, then mark or delete, in one transaction that is a writer from its first statement: one that
     /// reads first and writes then fails at once, whatever the timeout, if anybody wrote in between.
     async fn claim_once(&self, spec: &ClaimSpec) -> Result<Vec<R>, StoreError> {
         let convert = |error| errors::convert("claim", &self.subject, error);
         let pick = self.renderer(spec)?.fill(include_str!("claim_1_pick.sql"))?;
+        let change =
+            if spec.removes() { include_str!("claim_remove.sql") } else { include_str!("claim_2_mark.sql") };
 
         let _writer = self.database.writer.lock().await;
         let mut connection = self.acquire("claim").await?;
@@ -221,12 +223,12 @@ where
         for row in self.fetch("claim", &mut transaction, &pick).await? {
             picked.push(self.key(&row, 0)?);
         }
-        let mut marked = Vec::with_capacity(picked.len());
+        let mut claimed = Vec::with_capacity(picked.len());
         for keys in picked.chunks(KEYS_PER_STATEMENT) {
-            let mark = self.renderer(spec)?.keys(keys).fill(include_str!("claim_2_mark.sql"))?;
-            for row in self.fetch("claim", &mut transaction, &mark).await? {
+            let change = self.renderer(spec)?.keys(keys).fill(change)?;
+            for row in self.fetch("claim", &mut transaction, &change).await? {
                 let key = self.key(&row, row.len() - self.layout.key().len())?;
-                marked.push((key, self.read(&row)?));
+                claimed.push((key, self.read(&row)?));
             }
         }
         if picked.is_empty() {
@@ -235,15 +237,20 @@ where
             transaction.commit().await.map_err(convert)?;
         }
         connection.keep();
-        Ok(in_picked_order(&picked, marked))
+        Ok(in_picked_order(&picked, claimed))
     }
 
     async fn claim_one_once(&self, statement: &Statement) -> Result<Option<R>, StoreError> {
+        let convert = |error| errors::convert("claim", &self.subject, error);
         let _writer = self.database.writer.lock().await;
         let mut connection = self.acquire("claim").await?;
-        let rows = self.fetch("claim", &mut connection, statement).await?;
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(convert)?;
+        let rows = self.fetch("claim", &mut transaction, statement).await?;
+        // Before the commit: a row that cannot be read is not removed.
+        let claimed = rows.first().map(|row| self.read(row)).transpose()?;
+        transaction.commit().await.map_err(convert)?;
         connection.keep();
-        rows.first().map(|row| self.read(row)).transpose()
+        Ok(claimed)
     }
 }
 
@@ -268,7 +275,9 @@ where
 
     async fn claim_one(&self, spec: &ClaimSpec, id: &Key) -> Result<Option<R>, StoreError> {
         let keys = std::slice::from_ref(id);
-        let statement = self.renderer(spec)?.keys(keys).fill(include_str!("claim_one.sql"))?;
+        let template =
+            if spec.removes() { include_str!("claim_remove_one.sql") } else { include_str!("claim_one.sql") };
+        let statement = self.renderer(spec)?.keys(keys).fill(template)?;
         retry("claim", &self.subject, self.database.patience, || self.claim_one_once(&statement)).await
     }
 

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{SqliteDatabase, SqliteTable, arguments, errors, layout, rows};
-use crate::claim::{Record, Table, Value};
+use crate::claim::{ClaimSpec, Record, Table, Value};
 use crate::error::StoreError;
 use crate::event::NewEvent;
 use crate::stores::sql::{
@@ -32,6 +32,10 @@ impl SqlDatabase for SqliteDatabase {
 
     async fn open_lanes(&self, table: Table) -> Result<Self::Lanes, StoreError> {
         self.table(table).await
+    }
+
+    async fn explain_claim(&self, table: &Self::Lanes, spec: &ClaimSpec) -> Result<Plan, StoreError> {
+        table.explain(spec).await
     }
 
     async fn begin(&self, op: &'static str) -> Result<Box<dyn SqlTransaction>, StoreError> {

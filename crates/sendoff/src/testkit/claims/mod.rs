@@ -8,6 +8,8 @@ pub(super) mod order;
 pub(super) mod predicates;
 pub(super) mod property;
 pub(super) mod races;
+pub(super) mod removal_races;
+pub(super) mod removals;
 pub(super) mod values;
 
 use super::{ClaimHarness, Shape};
@@ -20,6 +22,11 @@ fn take_ready(shape: &Shape) -> ClaimSpecBuilder {
         .set("status", "running")
         .add("attempts", 1)
         .order_by("rank")
+}
+
+/// A claim on [`Shape::jobs`] that removes what is ready.
+fn remove_ready(shape: &Shape) -> ClaimSpecBuilder {
+    ClaimSpec::on_table(shape.table.clone()).eligible(col("status").eq("ready")).remove().order_by("rank")
 }
 
 /// The values of one column, in the rows' order.

@@ -21,6 +21,7 @@ struct Scenario {
     shape: Shape,
     rows: Vec<Vec<Value>>,
     eligible: Predicate,
+    /// Empty: the rows are removed.
     set: Vec<(String, Value)>,
     order: Vec<(String, Direction, Nulls)>,
     limit: u32,
@@ -128,19 +129,22 @@ fn scenario() -> BoxedStrategy<Scenario> {
                 ),
                 0..3,
             );
+            let set = prop_oneof![2 => set.prop_map(Some), 1 => Just(None)];
             (Just(shape), rows, predicate(&columns), set, order, 0_u32..8)
         })
-        .prop_map(|(shape, rows, eligible, (index, new_values), order, limit)| {
+        .prop_map(|(shape, rows, eligible, set, order, limit)| {
             let rows = rows
                 .into_iter()
                 .zip(1_i64..)
                 .map(|(cells, id)| [Value::Int(id)].into_iter().chain(cells).collect());
-            let set = vec![(shape.columns[index + 1].name.clone(), new_values[index].clone())];
+            let set = set.map(|(index, new_values)| {
+                (shape.columns[index + 1].name.clone(), new_values[index].clone())
+            });
             let mut order: Vec<_> =
                 order.into_iter().map(|(column, way, nulls)| (column.name, way, nulls)).collect();
             // Ties would be broken as each store likes.
             order.push(("id".to_owned(), Direction::Ascending, Nulls::Native));
-            Scenario { rows: rows.collect(), shape, eligible, set, order, limit }
+            Scenario { rows: rows.collect(), shape, eligible, set: set.into_iter().collect(), order, limit }
         })
         .boxed()
 }
@@ -156,6 +160,9 @@ impl Scenario {
     fn spec(&self) -> ClaimSpec {
         let mut spec =
             ClaimSpec::on_table(self.shape.table.clone()).eligible(self.eligible.clone()).limit(self.limit);
+        if self.set.is_empty() {
+            spec = spec.remove();
+        }
         for (name, value) in &self.set {
             spec = spec.set(name.as_str(), value.clone());
         }

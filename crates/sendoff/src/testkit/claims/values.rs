@@ -9,7 +9,8 @@ use super::super::{ClaimHarness, Shape, ValueKind};
 use super::ready_jobs;
 use crate::claim::{ClaimSpec, Claimable as _, Timestamp, Value, col};
 
-fn samples() -> Vec<(ValueKind, Vec<Value>)> {
+/// Values that a careless statement would change or break on, by kind.
+pub(super) fn samples() -> Vec<(ValueKind, Vec<Value>)> {
     let moment = |micros| Value::from(Timestamp::from_micros(micros));
     vec![
         (ValueKind::Bool, vec![false.into(), true.into()]),

@@ -3,7 +3,7 @@
 mod cases;
 pub(crate) mod consumer;
 mod crashes;
-mod host;
+pub(crate) mod host;
 mod migrations;
 
 use std::future::Future;

@@ -76,9 +76,10 @@ impl MemoryOutbox {
         let parked = tables.parked.values().filter(|parked| is_targets(&parked.row.event));
         let parked = parked.filter(|parked| parked.reason() != Reason::Diverted).map(show_parked);
         let dead = tables.dead.values().filter(|dead| is_targets(&dead.event)).map(show_dead);
-        let published = tables.published.values().filter(|(event, _)| is_targets(event));
-        let published =
-            published.map(|(event, at)| Listed { since: Some(*at), ..listed(event, EventState::Published) });
+        let published = tables.published.all();
+        let published = published.iter().filter(|published| is_targets(&published.event)).map(|published| {
+            Listed { since: Some(published.at), ..listed(&published.event, EventState::Published) }
+        });
         let mut all: Vec<Listed> = hot.chain(parked).chain(dead).chain(published).collect();
         all.sort_by_key(|listed| listed.event.position);
         all
@@ -88,7 +89,8 @@ impl MemoryOutbox {
         let hot = tables.hot.keys().map(|at| &at.0);
         let parked = tables.parked.keys().map(|at| &at.0);
         let dead = tables.dead.keys().map(|at| &at.0);
-        let published = tables.published.keys().map(|at| &at.0);
+        let published = tables.published.all();
+        let published = published.iter().map(|published| &published.event.target);
         let written = hot.chain(parked).chain(dead).chain(published).chain(&tables.paused).cloned();
         let lanes = self.lanes.rows();
         let worked_on = lanes.iter().filter_map(|row| match row.get("target") {
@@ -393,27 +395,21 @@ impl Inspect for MemoryOutbox {
     }
 
     async fn purge(&self, purge: &Purge, batch: u32) -> Result<u64, StoreError> {
-        let now = self.now();
-        let mut tables = self.tables();
-        let (mut old, limit): (Vec<(Timestamp, At)>, _) = match purge {
+        let (target, older_than) = match purge {
             Purge::Published { target, older_than } => {
-                let of_target = tables.published.iter().filter(|(at, _)| at.0 == *target);
-                (of_target.map(|(at, (_, since))| (*since, at.clone())).collect(), before(now, *older_than))
+                let history = self.tables().published.clone();
+                return history.purge(target, *older_than, batch).await;
             }
-            Purge::Dead { target, older_than } => {
-                let of_target = tables.dead.iter().filter(|(at, _)| at.0 == *target);
-                (of_target.map(|(at, dead)| (dead.since, at.clone())).collect(), before(now, *older_than))
-            }
+            Purge::Dead { target, older_than } => (target, *older_than),
         };
-        old.retain(|(since, _)| *since < limit);
+        let now = self.now();
+        let limit = before(now, older_than);
+        let mut tables = self.tables();
+        let of_target = tables.dead.iter().filter(|(at, dead)| at.0 == *target && dead.since < limit);
+        let mut old: Vec<(Timestamp, At)> = of_target.map(|(at, dead)| (dead.since, at.clone())).collect();
         old.sort_by_key(|(since, at)| (*since, at.2));
         old.truncate(batch as usize);
-        for (_, at) in &old {
-            match purge {
-                Purge::Published { .. } => drop(tables.published.remove(at)),
-                Purge::Dead { .. } => tables.purge_dead(at, now),
-            }
-        }
+        old.iter().for_each(|(_, at)| tables.purge_dead(at, now));
         Ok(old.len() as u64)
     }
 

@@ -2,6 +2,7 @@
 
 mod inspect;
 mod operate;
+mod published;
 mod tables;
 
 use std::collections::HashSet;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use self::published::History;
 use self::tables::{ParkedRow, Tables, WorkerRow};
 use super::{MemoryDatabase, MemoryTable, after};
 use crate::claim::{
@@ -40,7 +42,8 @@ impl MemoryOutbox {
         let database = MemoryDatabase::new();
         let columns = ["target", "lane", "owner", "epoch", "lease_until", "floor", "crashes", "named"];
         let lanes = database.create(Table::new("lane", ["target", "lane"])?, &columns)?;
-        Ok(Self { database, lanes, tables: Arc::default(), limits: Limits::default() })
+        let tables = Arc::new(Mutex::new(Tables::new(History::new(&database)?)));
+        Ok(Self { database, lanes, tables, limits: Limits::default() })
     }
 
     /// Takes events within these limits.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::super::after;
+use super::published::History;
 use crate::claim::Timestamp;
 use crate::error::StoreError;
 use crate::event::{Attempts, Event, EventId, NewEvent};
@@ -55,7 +56,7 @@ pub(super) struct Operation {
     pub(super) count: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tables {
     pub(super) sequence: i64,
     /// Positions of transactions that have neither committed nor rolled back.
@@ -63,7 +64,7 @@ pub(super) struct Tables {
     pub(super) hot: BTreeMap<At, Fetched>,
     pub(super) parked: BTreeMap<At, ParkedRow>,
     pub(super) dead: BTreeMap<At, DeadRow>,
-    pub(super) published: BTreeMap<At, (Event, Timestamp)>,
+    pub(super) published: History,
     pub(super) workers: BTreeMap<WorkerId, WorkerRow>,
     pub(super) paused: BTreeSet<String>,
     pub(super) operations: Vec<Operation>,
@@ -71,6 +72,22 @@ pub(super) struct Tables {
 }
 
 impl Tables {
+    /// Empty ones, beside this history.
+    pub(super) fn new(published: History) -> Self {
+        Self {
+            sequence: 0,
+            open: BTreeSet::new(),
+            hot: BTreeMap::new(),
+            parked: BTreeMap::new(),
+            dead: BTreeMap::new(),
+            published,
+            workers: BTreeMap::new(),
+            paused: BTreeSet::new(),
+            operations: Vec::new(),
+            keep_published: false,
+        }
+    }
+
     /// The lanes that a worker which is there may have.
     pub(super) fn covered(&self, target: &str, now: Timestamp) -> LaneSet {
         let live = self.workers.values().filter(|worker| worker.target == target && worker.until >= now);
@@ -209,9 +226,7 @@ impl Tables {
         match &settlement.change {
             Change::Publish => {
                 if self.keep_published {
-                    // As in the SQL stores, whose history has no columns for them.
-                    row.event.attempts = Attempts::default();
-                    self.published.insert(at, (row.event, now));
+                    self.published.add(row.event, now);
                 }
             }
             Change::Park { reason, due, attempts, failure } => {

@@ -8,7 +8,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Either, Executor as _, Row as _};
 
 use super::super::{Pooler, PostgresDatabase, PostgresTable, arguments, errors, layout, rows};
-use crate::claim::{Record, Table, Value};
+use crate::claim::{ClaimSpec, Record, Table, Value};
 use crate::error::StoreError;
 use crate::stores::sql::{
     AtOnce, Dialect, Plan, SqlDatabase, SqlTransaction, Statement, host_session, sql_transaction,
@@ -28,6 +28,10 @@ impl SqlDatabase for PostgresDatabase {
 
     async fn open_lanes(&self, table: Table) -> Result<Self::Lanes, StoreError> {
         self.table(table).await
+    }
+
+    async fn explain_claim(&self, table: &Self::Lanes, spec: &ClaimSpec) -> Result<Plan, StoreError> {
+        table.explain(spec).await
     }
 
     async fn begin(&self, op: &'static str) -> Result<Box<dyn SqlTransaction>, StoreError> {

@@ -13,7 +13,7 @@ pub use once::Inbox;
 pub(super) use once::{follow_script, once_script};
 
 use super::outbox::{Arg, Migration, Names, RowReader, SchemaSet, SqlDatabase, Templates, check_schema};
-use super::{Statement, retry};
+use super::{Aging, Plan, Statement, retry};
 use crate::error::StoreError;
 use crate::inbox::{InboxStats, Inspect};
 
@@ -22,6 +22,8 @@ use crate::inbox::{InboxStats, Inspect};
 pub struct SqlInbox<D: SqlDatabase> {
     database: D,
     templates: Templates,
+    seen: Aging<D>,
+    order: Aging<D>,
 }
 
 impl<D: SqlDatabase> fmt::Debug for SqlInbox<D> {
@@ -62,7 +64,10 @@ impl<D: SqlDatabase> SqlInbox<D> {
     pub async fn open_as(database: D, names: Names) -> Result<Self, StoreError> {
         let templates = Templates { dialect: database.dialect(), names };
         check_schema(&database, &templates, &SchemaSet::INBOX).await?;
-        Ok(Self { database, templates })
+        let aging = |table, key, since| Aging::new(&database, &templates.names, table, key, since);
+        let seen = aging("inbox_seen", &["consumer", "event_id"], "seen_at")?;
+        let order = aging("inbox_order", &["consumer", "source", "key"], "moved_at")?;
+        Ok(Self { database, templates, seen, order })
     }
 
     async fn read(&self, op: &'static str, statement: &Statement) -> Result<Vec<RowReader>, StoreError> {

@@ -56,7 +56,7 @@ impl<D: SqlDatabase> Inspect for SqlOutbox<D> {
 
     async fn purge(&self, purge: &Purge, batch: u32) -> Result<u64, StoreError> {
         match purge {
-            Purge::Published { target, older_than } => self.purge_published(target, *older_than, batch).await,
+            Purge::Published { target, older_than } => self.published.purge(target, *older_than, batch).await,
             Purge::Dead { target, older_than } => self.purge_dead(target, *older_than, batch).await,
         }
     }

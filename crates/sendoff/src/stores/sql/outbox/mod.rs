@@ -58,14 +58,14 @@ pub(crate) use store::paused_name;
 pub(crate) use template::{Arg, Templates, list};
 pub(crate) use transaction::sql_transaction;
 
-use super::{Dialect, Plan, Statement, retry};
-use crate::claim::{Claimable, Record, Table, TableName, Value};
+use super::{Aging, Dialect, Plan, Statement, retry};
+use crate::claim::{ClaimSpec, Claimable, Record, Table, TableName, Value};
 use crate::error::StoreError;
 
 /// A database that an outbox can be kept in.
 #[async_trait]
 pub trait SqlDatabase: Clone + fmt::Debug + Send + Sync + 'static {
-    /// Its lanes, to be claimed.
+    /// A table of it whose rows are claimed: the lanes, what is purged, a host's own.
     type Lanes: Claimable<Row = Record> + Clone + fmt::Debug + Send + Sync;
 
     /// Its SQL.
@@ -82,9 +82,13 @@ pub trait SqlDatabase: Clone + fmt::Debug + Send + Sync + 'static {
         ""
     }
 
-    /// Opens the table of lanes.
+    /// Opens a table whose rows are claimed.
     #[doc(hidden)]
     async fn open_lanes(&self, table: Table) -> Result<Self::Lanes, StoreError>;
+
+    /// How it would find the rows of a claim.
+    #[doc(hidden)]
+    async fn explain_claim(&self, table: &Self::Lanes, spec: &ClaimSpec) -> Result<Plan, StoreError>;
 
     /// Begins a transaction that may write, at READ COMMITTED.
     #[doc(hidden)]
@@ -152,6 +156,7 @@ pub struct SqlOutbox<D: SqlDatabase> {
     pub(crate) templates: Templates,
     lanes: D::Lanes,
     lane_table: TableName,
+    published: Aging<D>,
     keeps_published: bool,
     leases_on_floor: bool,
 }
@@ -175,7 +180,10 @@ impl<D: SqlDatabase> SqlOutbox<D> {
         let templates = Templates { dialect: database.dialect(), names };
         check_schema(&database, &templates, &SchemaSet::OUTBOX).await?;
         let lanes = database.open_lanes(Table::named(lane_table.clone(), ["target", "lane"])?).await?;
-        Ok(Self { database, templates, lanes, lane_table, keeps_published: false, leases_on_floor: false })
+        let published =
+            Aging::new(&database, &templates.names, "published", &["target", "id"], "published_at")?;
+        let (keeps_published, leases_on_floor) = (false, false);
+        Ok(Self { database, templates, lanes, lane_table, published, keeps_published, leases_on_floor })
     }
 
     /// Keeps published events as history, until they are purged.

@@ -9,36 +9,23 @@ use super::store::micros;
 use super::{Arg, RowReader, SqlDatabase, SqlOutbox, SqlTransaction};
 use crate::error::StoreError;
 use crate::outbox::{Discard, Lane};
-use crate::stores::sql::{Statement, retry};
-
-/// Nothing is older, and every database can count back so far.
-const OLDEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+use crate::stores::sql::{OLDEST, Plan, Statement, retry};
 
 impl<D: SqlDatabase> SqlOutbox<D> {
-    pub(super) async fn purge_published(
+    /// How the database would find what a purge of history deletes. Deletes nothing.
+    ///
+    /// # Errors
+    /// As the purge.
+    pub async fn explain_purge(
         &self,
         target: &str,
         older_than: Duration,
         batch: u32,
-    ) -> Result<u64, StoreError> {
-        let old = self.old(include_str!("old_published.sql"), target, older_than, batch)?;
-        let subject = self.templates.names.subject();
-        retry("purge", &subject, self.database.time_to_try(), || async {
-            let mut transaction = self.database.begin("purge").await?;
-            let mut ids = Vec::new();
-            for row in transaction.query(&old).await? {
-                ids.push(RowReader::new(row).int("id")?);
-            }
-            // Whoever purges beside this one meets the rows in the same order.
-            ids.sort_unstable();
-            let delete = include_str!("delete_published.sql");
-            let purged = self.change_rows(transaction.as_mut(), delete, (target, 0), &ids).await?;
-            transaction.commit().await?;
-            Ok(purged)
-        })
-        .await
+    ) -> Result<Plan, StoreError> {
+        self.published.explain(target, older_than, batch).await
     }
 
+    /// Not by a claim that removes, as history: a dead letter may divert its key, and goes together with what marks that.
     pub(super) async fn purge_dead(
         &self,
         target: &str,

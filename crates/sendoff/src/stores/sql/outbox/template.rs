@@ -252,13 +252,7 @@ impl Templates {
             }
             .to_owned(),
             // By the primary key and nothing else: a scan would lock, or wait for, rows of others.
-            "delete_from_event"
-            | "delete_from_parked"
-            | "delete_from_dead"
-            | "delete_from_published"
-            | "delete_from_inbox_seen"
-            | "delete_from_inbox_order"
-            | "delete_from_meta" => {
+            "delete_from_event" | "delete_from_parked" | "delete_from_dead" | "delete_from_meta" => {
                 let table = hole.trim_start_matches("delete_from_");
                 let quoted = self.names.quoted(self.dialect, table)?;
                 let alias = &table[..1];
