@@ -21,7 +21,7 @@ pub(crate) struct Place {
     /// Hear of commits that the host announces.
     pub(crate) listen: bool,
     /// Settlements do not wait for the disk.
-    pub(crate) settle_synchronously: bool,
+    pub(crate) settle_asynchronously: bool,
 }
 
 impl Place {
@@ -55,7 +55,7 @@ impl Place {
                 names: None,
                 table: config.and_then(HostTable::of),
                 listen: false,
-                settle_synchronously: false,
+                settle_asynchronously: false,
             };
             return Ok(vec![with_names(place)]);
         }
@@ -84,14 +84,14 @@ impl Place {
     fn configured(name: Option<&str>, store: &StoreConfig) -> Result<Self> {
         let key = name.map_or_else(|| "store.url".to_owned(), |name| format!("stores.{name}.url"));
         let url = store.url.read(&key)?;
-        Settling { is_synchronous: store.settle_synchronously, ..Settling::default() }.check(&url)?;
+        Settling { is_asynchronous: store.settle_asynchronously, ..Settling::default() }.check(&url)?;
         Ok(Self {
             name: name.map(str::to_owned),
             url,
             names: store.names.clone(),
             table: None,
             listen: store.listen,
-            settle_synchronously: store.settle_synchronously,
+            settle_asynchronously: store.settle_asynchronously,
         })
     }
 }

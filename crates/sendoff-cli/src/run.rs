@@ -208,7 +208,7 @@ async fn source(place: &Place, plan: &Plan, site: &Site) -> Result<(Relay, Arc<d
     }
     let settling = Settling {
         keeps_published: plan.retention.published.is_some(),
-        is_synchronous: place.settle_synchronously,
+        is_asynchronous: place.settle_asynchronously,
     };
     let opened = site.store_with(settling).await;
     let store = opened.context("the outbox could not be opened (`sendoff migrate` makes its tables)")?;

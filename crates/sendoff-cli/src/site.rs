@@ -38,20 +38,20 @@ pub(crate) struct Site {
     pub(crate) table: Option<HostTable>,
 }
 
-/// How a worker settles. By default delivered events go, and no settlement waits for PostgreSQL's disk.
+/// How a worker settles. By default delivered events go, and a settlement waits for the disk.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Settling {
     /// Delivered events are kept as history.
     pub(crate) keeps_published: bool,
-    /// A settlement waits for PostgreSQL's disk. The other stores have their own settings for that.
-    pub(crate) is_synchronous: bool,
+    /// A settlement does not wait for the disk.
+    pub(crate) is_asynchronous: bool,
 }
 
 impl Settling {
     /// Refuses what the store at this URL cannot do.
     pub(crate) fn check(self, url: &str) -> Result<()> {
-        if self.is_synchronous && !matches!(scheme(url)?, Scheme::Postgres) {
-            refuse!("`settle_synchronously` is for PostgreSQL alone: leave it out");
+        if self.is_asynchronous && !matches!(scheme(url)?, Scheme::Postgres) {
+            refuse!("`settle_asynchronously` is for PostgreSQL alone: leave it out");
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ impl Site {
         Ok(match self.host {
             Host::Postgres(_) => {
                 let outbox = self.postgres_outbox().await?.keep_published(keep);
-                Arc::new(outbox.settle_synchronously(settling.is_synchronous))
+                Arc::new(outbox.settle_asynchronously(settling.is_asynchronous))
             }
             Host::Sqlite(_) => {
                 let outbox = SqliteOutbox::open_as(SqliteDatabase::connect(&self.url).await?, names).await?;

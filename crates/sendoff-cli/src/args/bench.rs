@@ -55,9 +55,9 @@ pub(crate) struct BenchArgs {
     /// The producer announces its commits, and the relay listens (PostgreSQL; latency)
     #[arg(long)]
     pub(crate) announce: bool,
-    /// The relay's settlements wait for the disk (PostgreSQL)
+    /// The relay's settlements do not wait for the disk (PostgreSQL)
     #[arg(long)]
-    pub(crate) settle_synchronously: bool,
+    pub(crate) settle_asynchronously: bool,
     /// Print the figures as JSON
     #[arg(long)]
     pub(crate) json: bool,

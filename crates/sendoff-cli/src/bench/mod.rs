@@ -39,7 +39,7 @@ pub(crate) async fn run(args: &BenchArgs) -> Result<bool> {
     let names = format!("sendoff_bench_{:08x}", fastrand::u32(..));
     let site = Site::connect(&args.store, &names, 24).await?;
     site.migrate(Part::Outbox).await?;
-    let settling = Settling { is_synchronous: args.settle_synchronously, ..Settling::default() };
+    let settling = Settling { is_asynchronous: args.settle_asynchronously, ..Settling::default() };
     let store = site.store_with(settling).await?;
     let bench = Bench { args, site: site.clone(), store, load: Load::of(args) };
     let report = bench.measure().await;

@@ -62,9 +62,9 @@ pub(crate) struct StoreConfig {
     /// Hear of commits that the host announces (PostgreSQL), beside looking for events.
     #[serde(default)]
     pub(crate) listen: bool,
-    /// Settlements wait for the disk (PostgreSQL). Slower; without it the events that were delivered last come again after a crash of the server.
+    /// Settlements do not wait for the disk (PostgreSQL). Faster; after a crash of the server the events that were delivered last come again.
     #[serde(default)]
-    pub(crate) settle_synchronously: bool,
+    pub(crate) settle_asynchronously: bool,
 }
 
 /// How relays work.
@@ -251,7 +251,7 @@ impl Config {
             for (is_given, key) in [
                 (store.names.is_some(), "names"),
                 (store.listen, "listen"),
-                (store.settle_synchronously, "settle_synchronously"),
+                (store.settle_asynchronously, "settle_asynchronously"),
             ] {
                 if is_given {
                     refuse!(

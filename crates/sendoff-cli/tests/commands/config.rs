@@ -179,8 +179,8 @@ fn what_is_wrong_is_named() {
             &["not both"],
         ),
         (
-            "[store]\nurl = \"sqlite:x\"\nsettle_synchronously = true\n[targets.default]\nsink = \"null:\"\n",
-            &["settle_synchronously", "for PostgreSQL alone"],
+            "[store]\nurl = \"sqlite:x\"\nsettle_asynchronously = true\n[targets.default]\nsink = \"null:\"\n",
+            &["settle_asynchronously", "for PostgreSQL alone"],
         ),
         ("not toml", &["line 1"]),
     ] {

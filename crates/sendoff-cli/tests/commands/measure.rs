@@ -39,7 +39,7 @@ fn bad_input_is_named() {
         (&["bench", "speed", "--store", "sqlite:x"][..], 2, "drain"),
         (&["bench", "drain"], 2, "--store"),
         (&["bench", "drain", "--events", "0", "--store", "sqlite:x"], 2, "--events"),
-        (&["bench", "drain", "--settle-synchronously", "--store", "sqlite::memory:"], 2, "PostgreSQL alone"),
+        (&["bench", "drain", "--settle-asynchronously", "--store", "sqlite::memory:"], 2, "PostgreSQL alone"),
         (&["bench", "drain", "--store", "oracle://a:s3cret@x/y"], 2, "\"oracle\" is no store"),
         (&["bench", "drain", "--store", "postgres://a:s3cret@127.0.0.1:1/y"], 3, "PostgreSQL"),
     ] {

@@ -1,4 +1,4 @@
-//! A PostgreSQL server of our own that loses what it had confirmed: settlements do not wait for its disk.
+//! A PostgreSQL server of our own that loses what it had confirmed, where settlements do not wait for its disk.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -142,7 +142,7 @@ async fn what_a_crash_of_the_server_takes_back_is_delivered_again() {
     let mut own = OwnServer::start().await;
     let database = PostgresDatabase::connect(&own.url).await.unwrap();
     Migration::new(database.clone()).unwrap().run().await.unwrap();
-    let store = PostgresOutbox::open(database).await.unwrap();
+    let store = PostgresOutbox::open(database).await.unwrap().settle_asynchronously(true);
     let worker = Worker::start(std::sync::Arc::new(store), WorkerConfig::default()).await.unwrap();
     for round in 0..ROUNDS {
         let host = own.answers().await;

@@ -38,7 +38,7 @@ pub struct PostgresOutbox {
     floor: SqlOutbox<PostgresDatabase>,
     statements: Arc<Statements>,
     sessions: Arc<Sessions>,
-    settles_synchronously: bool,
+    settles_asynchronously: bool,
     keeps_published: bool,
 }
 
@@ -103,7 +103,7 @@ impl PostgresOutbox {
             floor,
             statements,
             sessions: Arc::default(),
-            settles_synchronously: false,
+            settles_asynchronously: false,
             keeps_published: false,
         })
     }
@@ -116,11 +116,11 @@ impl PostgresOutbox {
         self
     }
 
-    /// Waits for the disk when it settles published events. Usually it does not: after a crash of the database the last ones are delivered again. Whatever else it
-    /// settles, and every lease, waits always.
+    /// Does not wait for the disk when it settles published events: after a crash of the database the last ones are delivered again. Whatever else it settles, and every
+    /// lease, waits always.
     #[must_use]
-    pub fn settle_synchronously(mut self, synchronously: bool) -> Self {
-        self.settles_synchronously = synchronously;
+    pub fn settle_asynchronously(mut self, asynchronously: bool) -> Self {
+        self.settles_asynchronously = asynchronously;
         self
     }
 

@@ -130,7 +130,7 @@ impl PostgresOutbox {
             .bind(worker)
             .bind(places.iter().map(|(address, _)| Tid(*address)).collect::<Vec<Tid>>())
             .bind(places.iter().map(|(_, position)| *position).collect::<Vec<i64>>())
-            .bind(!self.settles_synchronously);
+            .bind(self.settles_asynchronously);
         let mut connection = self.database().connections.acquire().await.map_err(convert)?;
         let is_done = match query.execute(&mut *connection).await {
             Ok(_) => true,
@@ -160,7 +160,7 @@ impl PostgresOutbox {
             .bind(worker)
             .bind(addresses)
             .bind(ids)
-            .bind(!self.settles_synchronously);
+            .bind(self.settles_asynchronously);
         let row = self.fetch_one("settle", query).await?;
         answer(&row).map_err(convert)
     }
