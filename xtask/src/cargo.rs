@@ -99,6 +99,11 @@ pub(crate) fn test(args: &[String]) -> Command {
     command
 }
 
+/// The tests of the program as people build it first, which has neither every sink nor every feature of a library.
+pub(crate) fn test_default_features() -> Command {
+    cargo(["test", "-p", "sendoff-cli", "--test", "commands", "--test", "demo", "--no-fail-fast"])
+}
+
 /// All packages, unless the user names some: `cargo` would let `--workspace` win.
 fn selection(args: &[String]) -> Vec<&'static str> {
     let for_cargo = args.iter().take_while(|arg| arg.as_str() != "--");

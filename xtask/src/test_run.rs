@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change is merged.
 
 use std::io::Write;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Result, ensure};
 
@@ -59,8 +59,18 @@ fn test(
     count: &mut TestCount,
 ) -> Result<()> {
     steps.run("build tests", || command::run(&mut cargo::build_tests(&args.cargo_args)))?;
+    let is_everything = args.cargo_args.is_empty();
+    if is_everything {
+        let mut build = cargo::test_default_features();
+        steps.run("build tests: default features", || command::run(build.arg("--no-run")))?;
+    }
     let fleet = steps.run("start servers", || Fleet::start(servers, args.fleet.keep, Durability::Scratch))?;
-    let tested = steps.run("tests", || cargo_test(args, &fleet, count));
+    let mut tested = steps.run("tests", || cargo_test(cargo::test(&args.cargo_args), &fleet, count));
+    if is_everything {
+        let command = cargo::test_default_features();
+        let default = steps.run("tests: default features", || cargo_test(command, &fleet, count));
+        tested = tested.and(default);
+    }
     steps.run("stop servers", || {
         drop(fleet);
         Ok(())
@@ -68,14 +78,14 @@ fn test(
     tested
 }
 
-fn cargo_test(args: &TestArgs, fleet: &Fleet, count: &mut TestCount) -> Result<()> {
-    let mut command = cargo::test(&args.cargo_args);
+fn cargo_test(mut command: Command, fleet: &Fleet, count: &mut TestCount) -> Result<()> {
+    let before = count.passed + count.failed;
     let tested = command::stream(command.env("SIM_SEEDS", SIM_SEEDS).envs(fleet.environment()), |line| {
         count.add_line(line);
         // Nobody may be listening any more; the tests go on all the same.
         let _ = std::io::stdout().write_all(line);
     });
     tested?;
-    ensure!(count.passed + count.failed > 0, "no test ran: does the filter match anything?");
+    ensure!(count.passed + count.failed > before, "no test ran: does the filter match anything?");
     Ok(())
 }

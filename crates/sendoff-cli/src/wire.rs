@@ -12,22 +12,45 @@ use crate::config::sinks;
 use crate::config::sinks::{FileSettings, NoSettings};
 use crate::exit::{Refused, refuse};
 
-/// The sinks that this program was built with, as they are given.
-fn known() -> Vec<&'static str> {
-    let mut known = vec!["stdout:", "null:", "file:PATH"];
-    let by_feature = [
-        (cfg!(feature = "http"), "https://HOST/PATH"),
-        (cfg!(feature = "inbox"), "inbox:DATABASE-URL"),
-        (cfg!(feature = "kafka"), "kafka://HOST:PORT"),
-        (cfg!(feature = "mqtt"), "mqtt://HOST:PORT"),
-        (cfg!(feature = "nats"), "nats://HOST:PORT/STREAM"),
-        (cfg!(feature = "rabbitmq"), "amqp://HOST:PORT/VHOST?exchange=NAME"),
-        (cfg!(feature = "redis"), "redis://HOST:PORT/0"),
-        (cfg!(feature = "aws"), "sns:TOPIC-ARN"),
-        (cfg!(feature = "aws"), "sqs:QUEUE-URL"),
-    ];
-    known.extend(by_feature.iter().filter(|(is_built, _)| *is_built).map(|(_, sink)| *sink));
-    known
+/// A sink that comes with a feature of the program.
+struct ByFeature {
+    feature: &'static str,
+    is_built: bool,
+    schemes: &'static [&'static str],
+    /// As it is given.
+    given: &'static str,
+}
+
+macro_rules! by_feature {
+    ($($feature:literal $schemes:expr => $given:literal,)*) => {
+        [$(ByFeature { feature: $feature, is_built: cfg!(feature = $feature), schemes: &$schemes, given: $given },)*]
+    };
+}
+
+/// All there are, whatever this program was built with.
+const BY_FEATURE: [ByFeature; 9] = by_feature![
+    "http" ["http", "https"] => "https://HOST/PATH",
+    "inbox" ["inbox"] => "inbox:DATABASE-URL",
+    "kafka" ["kafka"] => "kafka://HOST:PORT",
+    "mqtt" ["mqtt", "mqtts"] => "mqtt://HOST:PORT",
+    "nats" ["nats", "tls"] => "nats://HOST:PORT/STREAM",
+    "rabbitmq" ["amqp", "amqps"] => "amqp://HOST:PORT/VHOST?exchange=NAME",
+    "redis" ["redis", "rediss"] => "redis://HOST:PORT/0",
+    "aws" ["sns"] => "sns:TOPIC-ARN",
+    "aws" ["sqs"] => "sqs:QUEUE-URL",
+];
+
+/// What is wrong with a scheme that none of this program's sinks has. Only the scheme is shown: the rest may have a password in it.
+fn no_sink(scheme: &str) -> String {
+    let missing = BY_FEATURE.iter().find(|sink| !sink.is_built && sink.schemes.contains(&scheme));
+    if let Some(ByFeature { feature, .. }) = missing {
+        return format!(
+            "this program was built without the sink of {scheme:?}: build it with `--features {feature}`, or with `--features full`, which has all"
+        );
+    }
+    let built = BY_FEATURE.iter().filter(|sink| sink.is_built).map(|sink| sink.given);
+    let known: Vec<&str> = ["stdout:", "null:", "file:PATH"].into_iter().chain(built).collect();
+    format!("{scheme:?} is no sink: give {}", known.join(", "))
 }
 
 /// The sink of a URL.
@@ -85,8 +108,7 @@ pub(crate) fn configured(config: &SinkConfig) -> Result<Arc<dyn Sink>> {
             let sqs = with!(sinks::SqsSettings, sendoff_sinks::SqsConfig::new(rest));
             Arc::new(sendoff_sinks::Sqs::new(sqs)?)
         }
-        // Only the scheme: the rest may have a password in it.
-        other => refuse!("{other:?} is no sink: give {}", known().join(", ")),
+        other => refuse!("{}", no_sink(other)),
     })
 }
 

@@ -86,6 +86,26 @@ fn a_server_that_is_not_there_is_named() {
     );
 }
 
+/// In the program as people build it first.
+#[test]
+#[cfg(not(any(feature = "kafka", feature = "aws")))]
+fn a_sink_that_was_not_built_says_how_to_build_it() {
+    let outbox = Outbox::new();
+    for (sink, feature) in [
+        ("kafka://someone:s3cret@127.0.0.1:9092", "kafka"),
+        ("sqs:https://s3cret.example/1/q", "aws"),
+        ("sns:arn:s3cret", "aws"),
+    ] {
+        let done = outbox.run(&["run", "--sink", sink]);
+        assert_eq!(done.code, 2, "{sink}: {}{}", done.text, done.errors);
+        assert!(done.errors.contains(&format!("--features {feature}")), "{}", done.errors);
+        assert!(!done.errors.contains("s3cret"), "{}", done.errors);
+    }
+    let done = outbox.run(&["run", "--sink", "kafak://x"]);
+    assert_eq!(done.code, 2, "{}{}", done.text, done.errors);
+    assert!(done.errors.contains("is no sink") && !done.errors.contains("kafka://"), "{}", done.errors);
+}
+
 #[test]
 fn a_file_that_is_not_there_is_not_made() {
     let directory = tempfile::tempdir().unwrap();
