@@ -59,6 +59,33 @@ fn main() -> ExitCode {
     // Most of a test's time is waiting for a server or a lease, and for a lease alone where there is no server.
     arguments.test_threads.get_or_insert(if servers::is_full_run() { 4 } else { 12 });
     servers::report_missing();
+    let mut trials = suites();
+    for more in [
+        adopted::trials(),
+        sqlite::trials(),
+        postgres::trials(),
+        pgbouncer::trials(),
+        mariadb::trials(),
+        galera::trials(),
+        processes::trials(),
+        removal::trials(),
+        retention::trials(),
+        outbox_faults::trials(),
+        outbox_migrations::trials(),
+        outbox_poison::trials(),
+        outbox_postgres::trials(),
+        outbox_crash::trials(),
+        examples::trials(),
+        inbox::trials(),
+        tasks::trials(),
+    ] {
+        trials.extend(more);
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Every suite on every store.
+fn suites() -> Vec<Trial> {
     let mut trials = Vec::new();
     suite(&mut trials, "memory", None, || async { harness::memory::Memory::new() });
     store_suite(&mut trials, "memory", None, harness::memory_outbox::open);
@@ -94,28 +121,7 @@ fn main() -> ExitCode {
         let run = move || async move { (case.run)(Arc::new(two_methods::TwoMethods::default())).await };
         trial(format!("two_methods::{}", case.name), None, run)
     }));
-    for more in [
-        adopted::trials(),
-        sqlite::trials(),
-        postgres::trials(),
-        pgbouncer::trials(),
-        mariadb::trials(),
-        galera::trials(),
-        processes::trials(),
-        removal::trials(),
-        retention::trials(),
-        outbox_faults::trials(),
-        outbox_migrations::trials(),
-        outbox_poison::trials(),
-        outbox_postgres::trials(),
-        outbox_crash::trials(),
-        examples::trials(),
-        inbox::trials(),
-        tasks::trials(),
-    ] {
-        trials.extend(more);
-    }
-    libtest_mimic::run(&arguments, trials).exit_code()
+    trials
 }
 
 /// The whole suite for one store, twice.
