@@ -42,15 +42,6 @@ impl Grant {
         let mark = if has_token_column { worker } else { token };
         Self { owner: format!("{name}#{}", mark.simple()), token, bundle: OnceLock::new() }
     }
-
-    /// Whether these are all the rows of its bundle, each once.
-    pub(super) fn is_bundle_of(&self, rows: &[Key]) -> bool {
-        let Some(bundle) = self.bundle.get().filter(|bundle| bundle.len() == rows.len()) else {
-            return false;
-        };
-        let rows: HashSet<Vec<u8>> = rows.iter().map(Key::to_bytes).collect();
-        rows == *bundle
-    }
 }
 
 /// What became of the settlement of one row.

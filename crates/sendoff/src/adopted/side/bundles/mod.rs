@@ -105,6 +105,13 @@ fn proof(grant: &Grant) -> [(&'static str, Bind); 2] {
     [("owner", Bind::Text(grant.owner.clone())), ("token", Bind::Uuid(grant.token))]
 }
 
+/// Whether these are all the rows that were claimed in one bundle, each once.
+fn is_bundle(grant: &Grant, rows: &[Key]) -> bool {
+    let Some(bundle) = grant.bundle.get().filter(|bundle| bundle.len() == rows.len()) else { return false };
+    let rows: HashSet<Vec<u8>> = rows.iter().map(Key::to_bytes).collect();
+    rows == *bundle
+}
+
 /// A value as it stands in a statement's text.
 fn written(value: &Bind) -> Result<String, StoreError> {
     literal(value)
@@ -223,7 +230,7 @@ where
         words: &[(&str, String)],
         args: &[(&'static str, Bind)],
     ) -> Result<bool, StoreError> {
-        if !grant.is_bundle_of(rows) {
+        if !is_bundle(grant, rows) {
             return Ok(false);
         }
         let mut args = args.to_vec();
