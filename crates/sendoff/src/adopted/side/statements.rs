@@ -106,9 +106,8 @@ impl Statements {
         args: Args<'_>,
     ) -> Result<String, StoreError> {
         let binds = args.iter().map(|(_, value)| value).chain(self.wanted.iter().map(|(_, value)| value));
-        if let Some(refused) = binds.into_iter().find(|value| literal(value).is_none()) {
-            let detail = format!("{refused:?} cannot be written into a statement; claim by another value");
-            return Err(StoreError::rejected("adopt table", "value", detail));
+        for value in binds {
+            written(value)?;
         }
         let writing = Self { writes_values: true, ..self.clone() };
         Ok(writing.fill(template, more, args, &[]).sql)
@@ -236,8 +235,19 @@ pub(super) fn bind(value: &Value) -> Bind {
     }
 }
 
+/// A value as it stands in a statement's text.
+///
+/// # Errors
+/// `Rejected` for one that no text can have.
+pub(super) fn written(value: &Bind) -> Result<String, StoreError> {
+    literal(value).ok_or_else(|| {
+        let detail = format!("{value:?} cannot be written into a statement; claim by another value");
+        StoreError::rejected("adopt table", "value", detail)
+    })
+}
+
 /// A value as PostgreSQL reads it in a statement's text, whatever its settings. None: it cannot be in one.
-pub(super) fn literal(value: &Bind) -> Option<String> {
+fn literal(value: &Bind) -> Option<String> {
     Some(match value {
         Bind::Bool(flag) => flag.to_string(),
         // In brackets: a sign is an operator.

@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::super::leases::Grant;
 use super::super::reading::Row;
 use super::super::table::{Fit, RowTable};
-use super::statements::{Statements, literal};
+use super::statements::{Statements, written};
 use super::{AtEnd, Beside, Mapping, Side, bind};
 use crate::claim::{ClaimSpec, Ident, Key, Nulls, Predicate, Record, Table, TableName, Value, col};
 use crate::error::{StoreError, StoreErrorKind};
@@ -112,12 +112,6 @@ fn is_bundle(grant: &Grant, rows: &[Key]) -> bool {
     rows == *bundle
 }
 
-/// A value as it stands in a statement's text.
-fn written(value: &Bind) -> Result<String, StoreError> {
-    literal(value)
-        .ok_or_else(|| StoreError::rejected("claim", "value", format!("{value:?} cannot be written out")))
-}
-
 /// Of a statement: the same for the same text, whoever prepares it.
 fn prepared_name(sql: &str) -> String {
     let mut hasher = DefaultHasher::new();
@@ -154,19 +148,18 @@ where
         let patience = self.database.time_to_try();
         let claimed =
             retry("claim", &subject, patience, || self.database.query_at_once("claim", &turn)).await;
-        let rows = match claimed {
-            Ok(rows) => rows,
-            Err(error) => {
-                self.give_back(grant).await;
-                return Err(error);
-            }
-        };
         // What the host took back meanwhile is left out; its claim ends with its bundle.
-        let records = rows.into_iter().map(|values| Record::new(Arc::clone(&columns.names), values));
-        let read = |record| self.host_mapping.read(&record, Some(1), target);
-        let rows = records.map(read).collect::<Result<Vec<Row>, StoreError>>()?;
-        grant.bundle.get_or_init(|| rows.iter().map(|row| row.key.to_bytes()).collect());
-        Ok(rows)
+        let read = |values| {
+            self.host_mapping.read(&Record::new(Arc::clone(&columns.names), values), Some(1), target)
+        };
+        let rows = claimed.and_then(|rows| rows.into_iter().map(read).collect::<Result<Vec<Row>, _>>());
+        match &rows {
+            Ok(rows) => {
+                grant.bundle.get_or_init(|| rows.iter().map(|row| row.key.to_bytes()).collect());
+            }
+            Err(_) => self.give_back(grant).await,
+        }
+        rows
     }
 
     /// All of a turn as one text. Its two statements are prepared where connections keep that: planning them took longer than running them.
@@ -177,13 +170,8 @@ where
         lease: Duration,
         room: u32,
     ) -> Result<AtOnce, StoreError> {
-        let lease = i64::try_from(lease.as_micros()).unwrap_or(i64::MAX);
-        let values = [
-            Bind::Uuid(grant.token),
-            Bind::Text(grant.owner.clone()),
-            Bind::Int(lease),
-            Bind::Int(room.into()),
-        ];
+        let [(_, owner), (_, token)] = proof(grant);
+        let values = [token, owner, micros(lease), Bind::Int(room.into())];
         let values = values.iter().map(written).collect::<Result<Vec<_>, _>>()?;
         let mut prepare = Vec::new();
         let mut statement = |template: &'static str| -> Result<String, StoreError> {

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use sqlx::postgres::PgRow;
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
 use sqlx::types::time::OffsetDateTime;
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::{AssertSqlSafe, Postgres, Row as _};
 
 use super::super::errors;
 use super::PostgresOutbox;
@@ -113,24 +114,11 @@ impl PostgresOutbox {
     /// Deletes what was published, if every token is current and each event is where it was. Whether that was so; if not, nothing was deleted.
     async fn delete_all(&self, flush: &Flush, worker: uuid::Uuid) -> Result<bool, StoreError> {
         let convert = |error| errors::convert("settle", "event", error);
-        let mut places: Vec<(RowAddress, i64)> = Vec::with_capacity(flush.settlements.len());
-        for row in &flush.settlements {
-            let Place::Hot(Some(address)) = row.place else { return Ok(false) };
-            places.push((address, row.position));
-        }
-        if places.is_empty() {
+        let has_address = |row: &Settlement| matches!(row.place, Place::Hot(Some(_)));
+        if flush.settlements.is_empty() || !flush.settlements.iter().all(has_address) {
             return Ok(false);
         }
-        // As the server visits them: whoever meets the same rows meets them in the same order.
-        places.sort_unstable_by_key(|(address, _)| (address.block, address.offset));
-        let query = sqlx::query(AssertSqlSafe(self.statements.settle_published.as_str()))
-            .bind(&flush.target)
-            .bind(flush.tokens.iter().map(|token| small(token.lane)).collect::<Vec<i16>>())
-            .bind(flush.tokens.iter().map(|token| token.epoch).collect::<Vec<i64>>())
-            .bind(worker)
-            .bind(places.iter().map(|(address, _)| Tid(*address)).collect::<Vec<Tid>>())
-            .bind(places.iter().map(|(_, position)| *position).collect::<Vec<i64>>())
-            .bind(self.settles_asynchronously);
+        let query = self.delete_published(&self.statements.settle_published, flush, worker);
         let mut connection = self.database().connections.acquire().await.map_err(convert)?;
         let is_done = match query.execute(&mut *connection).await {
             Ok(_) => true,
@@ -148,21 +136,30 @@ impl PostgresOutbox {
         worker: uuid::Uuid,
     ) -> Result<(LaneSet, Vec<i64>), StoreError> {
         let convert = |error| errors::convert("settle", "event", error);
-        let lanes: Vec<i16> = flush.tokens.iter().map(|token| small(token.lane)).collect();
-        let epochs: Vec<i64> = flush.tokens.iter().map(|token| token.epoch).collect();
-        // The server visits addresses in their order, so whoever meets the same rows meets them in the same order.
-        let addresses: Vec<Tid> = flush.settlements.iter().map(address_of).collect();
-        let ids: Vec<i64> = flush.settlements.iter().map(|row| row.position).collect();
-        let query = sqlx::query(AssertSqlSafe(self.statements.settle_named.as_str()))
-            .bind(&flush.target)
-            .bind(lanes)
-            .bind(epochs)
-            .bind(worker)
-            .bind(addresses)
-            .bind(ids)
-            .bind(self.settles_asynchronously);
+        let query = self.delete_published(&self.statements.settle_named, flush, worker);
         let row = self.fetch_one("settle", query).await?;
         answer(&row).map_err(convert)
+    }
+
+    /// One of the two statements, with what both want.
+    fn delete_published<'q>(
+        &self,
+        sql: &'q str,
+        flush: &'q Flush,
+        worker: uuid::Uuid,
+    ) -> Query<'q, Postgres, PgArguments> {
+        let mut places: Vec<(RowAddress, i64)> =
+            flush.settlements.iter().map(|row| (address_of(row), row.position)).collect();
+        // As the server visits them: whoever meets the same rows meets them in the same order.
+        places.sort_unstable_by_key(|(address, _)| (address.block, address.offset));
+        sqlx::query(AssertSqlSafe(sql))
+            .bind(&flush.target)
+            .bind(flush.tokens.iter().map(|token| small(token.lane)).collect::<Vec<i16>>())
+            .bind(flush.tokens.iter().map(|token| token.epoch).collect::<Vec<i64>>())
+            .bind(worker)
+            .bind(places.iter().map(|(address, _)| Tid(*address)).collect::<Vec<Tid>>())
+            .bind(places.iter().map(|(_, position)| *position).collect::<Vec<i64>>())
+            .bind(self.settles_asynchronously)
     }
 }
 
@@ -235,10 +232,10 @@ impl Columns {
     }
 }
 
-fn address_of(row: &Settlement) -> Tid {
+fn address_of(row: &Settlement) -> RowAddress {
     match row.place {
-        Place::Hot(Some(address)) => Tid(address),
+        Place::Hot(Some(address)) => address,
         // No row has this address: it is found by its position afterwards.
-        _ => Tid(RowAddress { block: 0, offset: 0 }),
+        _ => RowAddress { block: 0, offset: 0 },
     }
 }
