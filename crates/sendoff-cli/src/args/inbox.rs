@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{MigrateArgs, StoreArgs};
+use super::{MigrateArgs, PartStatsArgs, StoreArgs};
 
 /// `sendoff inbox`
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub(crate) enum InboxCommand {
     #[command(after_help = "Examples:
   sendoff inbox stats
   sendoff inbox stats --json | jq '.consumers[] | {consumer, newest_seconds}'")]
-    Stats(InboxStatsArgs),
+    Stats(PartStatsArgs),
     /// Forget what was handled long ago
     ///
     /// A copy of an event that arrives after its row is gone is handled again: keep rows for longer than any copy may take. docs/inbox.md says how long that is.
@@ -32,17 +32,6 @@ pub(crate) enum InboxCommand {
   sendoff inbox migrate --store postgres://localhost/books
   sendoff inbox migrate --store postgres://localhost/books --print | psql books")]
     Migrate(MigrateArgs),
-}
-
-/// `sendoff inbox stats`
-#[derive(Debug, Args)]
-pub(crate) struct InboxStatsArgs {
-    /// Which database.
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
-    /// Print it as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// `sendoff inbox purge`

@@ -20,15 +20,14 @@ pub(crate) use config::{ConfigArgs, ConfigCommand};
 pub(crate) use demo::{DemoArgs, DemoWorkerArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use enqueue::EnqueueArgs;
-pub(crate) use inbox::{InboxArgs, InboxCommand, InboxPurgeArgs, InboxStatsArgs};
+pub(crate) use inbox::{InboxArgs, InboxCommand, InboxPurgeArgs};
 pub(crate) use inspect::{EventArgs, LanesArgs, ListArgs, ParkedArgs, StatusArgs, WorkersArgs};
 pub(crate) use operate::{
     CancelArgs, DiscardArgs, PauseArgs, PurgeArgs, PurgeWhat, RedriveArgs, SelectionArgs,
 };
 pub(crate) use relay::{MigrateArgs, ProbeArgs, RunArgs};
 pub(crate) use tasks::{
-    TaskArgs, TaskChangeArgs, TaskLimitArgs, TaskListArgs, TaskPurgeArgs, TaskStatsArgs, TasksArgs,
-    TasksCommand,
+    TaskArgs, TaskChangeArgs, TaskLimitArgs, TaskListArgs, TaskPurgeArgs, TasksArgs, TasksCommand,
 };
 
 /// Gets every committed event to its broker, and nothing that was rolled back.
@@ -55,6 +54,17 @@ pub(crate) struct StoreArgs {
     /// The configuration file, which names the database if --store does not
     #[arg(long, value_name = "FILE", env = "SENDOFF_CONFIG")]
     pub(crate) config: Option<std::path::PathBuf>,
+}
+
+/// `sendoff tasks stats` and `sendoff inbox stats`
+#[derive(Debug, Args)]
+pub(crate) struct PartStatsArgs {
+    /// Which database.
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

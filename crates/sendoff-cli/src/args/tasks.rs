@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use sendoff::tasks::{TaskId, TaskStatus};
 
-use super::{MigrateArgs, StoreArgs};
+use super::{MigrateArgs, PartStatsArgs, StoreArgs};
 
 /// `sendoff tasks`
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub(crate) enum TasksCommand {
     #[command(after_help = "Examples:
   sendoff tasks stats
   sendoff tasks stats --json | jq '.kinds[] | select(.due > 0 and (.taken | not)) | .kind'")]
-    Stats(TaskStatsArgs),
+    Stats(PartStatsArgs),
     /// List tasks, by status, kind and age
     #[command(after_help = "Examples:
   sendoff tasks list
@@ -62,17 +62,6 @@ pub(crate) enum TasksCommand {
   sendoff tasks migrate --store postgres://localhost/shop
   sendoff tasks migrate --store postgres://localhost/shop --print | psql shop")]
     Migrate(MigrateArgs),
-}
-
-/// `sendoff tasks stats`
-#[derive(Debug, Args)]
-pub(crate) struct TaskStatsArgs {
-    /// Which database.
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
-    /// Print it as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// A status, as it is given.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::batches::all;
 use super::migrate;
 use super::purge::PurgeShape;
-use crate::args::{InboxArgs, InboxCommand, InboxPurgeArgs, InboxStatsArgs, StoreArgs};
+use crate::args::{InboxArgs, InboxCommand, InboxPurgeArgs, PartStatsArgs, StoreArgs};
 use crate::exit::{Answer, refuse};
 use crate::output::{Table, count, print, print_json, span};
 use crate::part::Part;
@@ -73,7 +73,7 @@ async fn open(args: &StoreArgs) -> Result<Arc<dyn Inspect>> {
     Site::of_part(args, Part::Inbox).await?.inbox().await
 }
 
-async fn stats(args: &InboxStatsArgs) -> Result<Answer> {
+async fn stats(args: &PartStatsArgs) -> Result<Answer> {
     let stats = open(&args.store).await?.stats().await?;
     if args.json {
         let InboxStats { consumers, has_more, bytes } = &stats;

@@ -10,7 +10,7 @@ use sendoff::tasks::{COUNT_MAX, KindLimit, TaskStats, TaskStatus, WorkerInfo};
 use serde::Serialize;
 
 use super::time;
-use crate::args::TaskStatsArgs;
+use crate::args::PartStatsArgs;
 use crate::exit::Answer;
 use crate::output::{Table, count, print, print_json, span};
 use crate::shape::{Id, Moment};
@@ -77,7 +77,7 @@ impl<'s> WorkerShape<'s> {
 }
 
 /// Shows it.
-pub(in crate::commands) async fn run(args: &TaskStatsArgs) -> Result<Answer> {
+pub(in crate::commands) async fn run(args: &PartStatsArgs) -> Result<Answer> {
     let inspect = super::open(&args.store).await?;
     let (stats, limits, now) = (inspect.stats().await?, inspect.limits().await?, inspect.now().await?);
     let kinds = kinds(&stats, &limits);
