@@ -22,6 +22,8 @@ pub(crate) async fn run(stages: &Loop, claims: mpsc::Sender<Vec<Claimed>>) {
         lanes.tell(stages);
         let Some(limit) = take_room(stages).await else { continue };
         poll.claims(Instant::now());
+        // As it is before: what is given back meanwhile was not to be claimed, and is not gone.
+        let had_none = stages.worker.in_flight() == 0;
         let claimed = stages.worker.claim(limit).await;
         let now = Instant::now();
         let count = claimed.as_ref().map_or(0, Vec::len);
@@ -33,7 +35,7 @@ pub(crate) async fn run(stages: &Loop, claims: mpsc::Sender<Vec<Claimed>>) {
         }
         match claimed {
             Ok(events) if events.is_empty() => {
-                if stages.worker.in_flight() == 0 {
+                if had_none {
                     // Whatever it was down for is gone.
                     note_sink(stages, None).await;
                 }
