@@ -373,7 +373,8 @@ impl Adopted {
         Ok(self.rows.standing(state, Some(id), 1).await?.pop())
     }
 
-    /// How many rows stand so, no further than `most`. Reads only.
+    /// How many rows stand so, no further than `most`. Reads only. Where claims are kept beside the table, those that wait are not counted again before ten times as long has passed as
+    /// counting them took: it looks at all there are.
     ///
     /// # Errors
     /// As the store's.

@@ -62,9 +62,18 @@ pub(super) struct Side<D: SqlDatabase> {
 #[derive(Debug, Default)]
 struct Pace {
     take_in_at: Option<Instant>,
-    /// How many rows were not taken in, and until when that is taken to be so.
-    waiting: Option<(u64, Instant)>,
+    waiting: Option<Waiting>,
     sweep_at: Option<Instant>,
+}
+
+/// How many rows waited when they were counted.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    rows: u64,
+    /// It was counted no further.
+    most: u32,
+    /// It is taken to be so until then.
+    until: Instant,
 }
 
 impl<D> Side<D>

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{AtEnd, REST, Side, bundles};
+use super::{AtEnd, REST, Side, Waiting, bundles};
 use crate::adopted::inspect::{self, Listing};
 use crate::adopted::reading::Row;
 use crate::adopted::table::RowTable;
@@ -115,29 +115,35 @@ where
         if let Some(wanted) = self.ended(state) {
             return self.host.count(&inspect::reading(&self.host_mapping, wanted, most)?).await;
         }
+        if state == EventState::Unprocessed {
+            return self.count_waiting(most).await;
+        }
         let known = inspect::counted(&self.seen, &self.mapping, state, most).await?;
-        let more = match (state, bundles::lasts(state)) {
-            (EventState::Unprocessed, _) => self.count_new(most).await?,
-            (_, Some(lasts)) => self.count_bundled(lasts, most).await?,
-            (_, None) => 0,
+        let more = match bundles::lasts(state) {
+            Some(lasts) => self.count_bundled(lasts, most).await?,
+            None => 0,
         };
         Ok((known + more).min(most.into()))
     }
 
-    /// How many rows have not been taken in. What is new is found by looking at all there is, so that it takes a part of the time at most.
-    async fn count_new(&self, most: u32) -> Result<u64, StoreError> {
+    /// How many rows nobody has claimed, whether they have been taken in or not. What is new is found by looking at all there is, so that it takes a part of the time at most; both
+    /// are of one moment, or a row that is taken in between would count twice.
+    async fn count_waiting(&self, most: u32) -> Result<u64, StoreError> {
         let began = Instant::now();
-        if let Some((known, _)) = self.pace().waiting.filter(|(_, until)| *until > began) {
-            return Ok(known);
+        let counted = self.pace().waiting.filter(|counted| counted.until > began && counted.most >= most);
+        if let Some(counted) = counted {
+            return Ok(counted.rows.min(most.into()));
         }
+        let known = inspect::counted(&self.seen, &self.mapping, EventState::Unprocessed, most).await?;
         let args = [("limit", Bind::Int(most.into()))];
         let count = self.statements.fill(include_str!("new_count.sql"), &[], &args, &[]);
-        let counted = match self.database.query("count", &count).await?.first().and_then(|row| row.first()) {
+        let new = match self.database.query("count", &count).await?.first().and_then(|row| row.first()) {
             Some(Value::Int(number)) => u64::try_from(*number).unwrap_or_default(),
             _ => 0,
         };
-        self.pace().waiting = Some((counted, Instant::now() + began.elapsed() * REST));
-        Ok(counted)
+        let rows = (known + new).min(most.into());
+        self.pace().waiting = Some(Waiting { rows, most, until: Instant::now() + began.elapsed() * REST });
+        Ok(rows)
     }
 
     pub(in crate::adopted) async fn oldest(&self) -> Result<Option<Timestamp>, StoreError> {
