@@ -33,8 +33,14 @@ pub(crate) async fn run(stages: &Loop, claims: mpsc::Sender<Vec<Claimed>>) {
         if claimed.is_ok() {
             target.store_answered();
         }
+        // What is sent next may wait for what comes with the next claim.
+        let is_full = count == limit;
+        if is_full {
+            expect_more(stages, true);
+        }
         match claimed {
             Ok(events) if events.is_empty() => {
+                expect_more(stages, false);
                 if had_none {
                     // Whatever it was down for is gone.
                     note_sink(stages, None).await;
@@ -48,8 +54,12 @@ pub(crate) async fn run(stages: &Loop, claims: mpsc::Sender<Vec<Claimed>>) {
                 if claims.send(events).await.is_err() {
                     return;
                 }
+                if !is_full {
+                    expect_more(stages, false);
+                }
             }
             Err(error) => {
+                expect_more(stages, false);
                 target.store_failed("events could not be claimed", &error);
                 or_stop(stages, pause.wait()).await;
             }
@@ -89,11 +99,19 @@ fn note(stages: &Loop, events: &[Claimed]) {
     counters.bytes_in_flight.add(events.iter().map(Loop::bytes_of).sum());
 }
 
+/// Says whether the next claim comes soon and will be a full one, as far as can be known.
+fn expect_more(stages: &Loop, is_expected: bool) {
+    stages.more_to_come.send_if_modified(|known| std::mem::replace(known, is_expected) != is_expected);
+}
+
 /// Waits while the target is paused or its sink is down. False: it is to stop.
 async fn permitted(stages: &Loop) -> bool {
     let target = &stages.target;
     loop {
         stages.beat();
+        if target.mode.get() == Mode::Pause {
+            expect_more(stages, false);
+        }
         if target.mode.wait_for(|mode| mode != Mode::Pause).await == Mode::Stop {
             return false;
         }
@@ -109,6 +127,7 @@ async fn permitted(stages: &Loop) -> bool {
                 return true;
             }
             Permit::Wait(until) => {
+                expect_more(stages, false);
                 note_sink(stages, error.as_deref()).await;
                 or_stop(stages, tokio::time::sleep_until(until)).await;
             }
@@ -169,6 +188,7 @@ async fn take_room(stages: &Loop) -> Option<usize> {
     let target = &stages.target;
     let config = &target.config;
     if !has_room(stages) {
+        expect_more(stages, false);
         or_stop(stages, stages.settled.notified()).await;
         return None;
     }
@@ -177,6 +197,7 @@ async fn take_room(stages: &Loop) -> Option<usize> {
     match taken {
         Ok(limit) => Some(limit),
         Err(wait) => {
+            expect_more(stages, false);
             or_stop(stages, tokio::time::sleep(wait)).await;
             None
         }

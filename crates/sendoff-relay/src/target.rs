@@ -1,6 +1,6 @@
 //! One target: what its workers share, and the pipeline of each.
 //!
-//! claim → parcels → publish → outcomes → settle: a stage each, joined by bounded channels, so that the next events are read and the last ones settled
+//! claim → publish → settle: a stage each, joined by bounded channels, so that the next events are read and the last ones settled
 //! while these are published.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sendoff::outbox::{Claimed, Engine, Outcome, Receipt, Source, Stats};
 use sendoff::{Sink, StoreError};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -140,6 +140,8 @@ pub(crate) struct Loop {
     pub(crate) worker: Box<dyn Engine>,
     /// Something was settled: there is room again, and keys are free.
     pub(crate) settled: Notify,
+    /// The last claim was full, and the next one is under way.
+    pub(crate) more_to_come: watch::Sender<bool>,
     /// Events that are published, or not, and whose outcome is not written yet.
     pub(crate) unsettled: Counter,
     /// How long an event takes to publish, lately; 0: not known.
@@ -180,12 +182,13 @@ pub(crate) async fn run(
         source,
         worker,
         settled: Notify::new(),
+        more_to_come: watch::Sender::new(false),
         unsettled: Counter::default(),
         nanos_per_event: Counter::default(),
         noted_down: Mutex::new(Some(false)),
     });
     stages.target.add(&stages);
-    // One claim waits while one is packed; outcomes may pile up only as far as the window.
+    // One claim waits while calls are filled with those before; outcomes may pile up only as far as the window.
     let (claims, claimed) = mpsc::channel::<Vec<Claimed>>(1);
     let (outcomes, decided) = mpsc::channel::<Vec<Decided>>(64);
     // Dropped with this future: a relay that is dropped publishes nothing more.

@@ -1,14 +1,17 @@
 //! A function of this process.
 
+use std::any::Any;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use sendoff::outbox::Claimed;
 use sendoff::{Capabilities, Delivery, Event, Sink};
 
 use crate::in_turn::in_turn;
 
-/// Hands events to a function, one after the other in each call. The relay's `concurrency` says how many calls run at a time.
+/// Hands events to a function, one after the other in each call. The relay's `concurrency` says how many calls run at a time. A panic is a failed try of the event that the function was given.
 ///
 /// ```
 /// use sendoff::{Delivery, Event};
@@ -55,6 +58,48 @@ where
     }
 
     async fn publish(&self, events: &[Claimed]) -> Vec<Delivery> {
-        in_turn(events, |claimed| (self.function)(claimed.event.clone())).await
+        in_turn(events, |claimed| async {
+            // Not before this is polled: the function itself may panic, and not only its future.
+            let call = async { (self.function)(claimed.event.clone()).await };
+            let ended = AssertUnwindSafe(call).catch_unwind().await;
+            ended.unwrap_or_else(|panic| Delivery::retry(format!("the handler panicked: {}", words(&*panic))))
+        })
+        .await
+    }
+}
+
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sendoff::testkit::claimed;
+
+    #[tokio::test]
+    async fn a_panic_is_a_failed_try_of_its_event_alone() {
+        let sink = Handler::new(|event: Event| {
+            assert!(event.payload != b"before", "on purpose");
+            async move {
+                assert!(event.payload != b"within", "number {}", 2);
+                Delivery::Delivered
+            }
+        });
+        let events: Vec<Claimed> = [("a", "1"), ("b", "before"), ("c", "within"), ("b", "2"), ("d", "3")]
+            .iter()
+            .zip(1..)
+            .map(|((key, payload), position)| claimed(position, Some(key), *payload))
+            .collect();
+        let failed = |text: &str| Delivery::retry(format!("the handler panicked: {text}"));
+        let expected = [
+            Delivery::Delivered,
+            failed("on purpose"),
+            failed("number 2"),
+            Delivery::Untried,
+            Delivery::Delivered,
+        ];
+        assert_eq!(sink.publish(&events).await, expected);
     }
 }

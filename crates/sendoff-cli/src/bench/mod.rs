@@ -240,13 +240,13 @@ impl Bench<'_> {
         let all: Vec<Claimed> = (0..events).map(|number| self.load.claimed(number)).collect();
         let started = Instant::now();
         let mut under_way = JoinSet::new();
-        for wave in all.chunks(batch) {
+        for call in all.chunks(batch) {
             while under_way.len() >= calls {
                 under_way.join_next().await.context("a call")???;
             }
-            let (sink, wave) = (Arc::clone(&sink), wave.to_vec());
+            let (sink, call) = (Arc::clone(&sink), call.to_vec());
             under_way.spawn(async move {
-                let deliveries = sink.publish(&wave).await;
+                let deliveries = sink.publish(&call).await;
                 let failed = deliveries.iter().find(|delivery| **delivery != Delivery::Delivered);
                 failed.map_or(Ok(()), |failed| Err(anyhow!("the sink by itself: {failed:?}")))
             });
