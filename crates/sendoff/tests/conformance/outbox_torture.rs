@@ -151,10 +151,17 @@ pub(crate) fn start_producers<H: StoreHarness>(
     (0..PRODUCERS).map(start).collect()
 }
 
+/// What is written in a log, but for a line that is only half written.
+pub(crate) fn whole_lines(log: &FilePath) -> String {
+    let mut text = std::fs::read_to_string(log).unwrap_or_default();
+    text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+    text
+}
+
 /// What the broker saw: who published what, in this order.
 pub(crate) fn published(log: &FilePath) -> Vec<(u32, EventId)> {
-    let text = std::fs::read_to_string(log).unwrap_or_default();
-    text.lines()
+    whole_lines(log)
+        .lines()
         .map(|line| {
             let mut parts = line.split(' ');
             let pid = parts.next().unwrap().parse().unwrap();

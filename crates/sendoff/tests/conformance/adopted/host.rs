@@ -1,7 +1,7 @@
 //! Hosts with outbox tables of their own: their DDL, their inserts, their view of the rows.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, Instant};
 
 use sendoff::adopted::{Adopted, Beside, Mapping, presets};
 use sendoff::outbox::{Engine, Source as _, WorkerConfig};
@@ -12,6 +12,7 @@ use sendoff::{StoreError, StoreErrorKind};
 use sqlx::{AssertSqlSafe, Executor as _, MySqlPool, PgPool, Row as _, SqlitePool};
 use uuid::Uuid;
 
+use super::cases::PATIENCE;
 use crate::servers::Server;
 
 /// A host's kind of table.
@@ -309,13 +310,20 @@ impl Host {
     }
 
     pub(crate) async fn adopt_as(&self, mapping: Mapping) -> Adopted {
-        for _ in 0..3 {
-            match self.try_adopt(mapping.clone()).await {
+        let (mut done, began) = (HashSet::new(), Instant::now());
+        loop {
+            let error = match self.try_adopt(mapping.clone()).await {
                 Ok(adopted) => return adopted,
-                Err(error) => self.mend(&error).await,
+                Err(error) => error,
+            };
+            if done.insert(error.to_string()) {
+                self.mend(&error).await;
+                continue;
             }
+            // PostgreSQL does not use an index before the transactions are over that could see the rows as they were.
+            assert!(began.elapsed() < PATIENCE, "what the error says does not mend it: {error}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        panic!("what the error says does not mend it");
     }
 
     pub(crate) async fn try_adopt(&self, mapping: Mapping) -> Result<Adopted, StoreError> {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::cases::PATIENCE;
 use super::host::{Host, Kind, Pool};
-use crate::outbox_torture::Process;
+use crate::outbox_torture::{Process, whole_lines};
 use crate::outbox_worker::Orders;
 use crate::servers;
 
@@ -27,9 +27,8 @@ fn log_file() -> (tempfile::TempDir, PathBuf) {
 
 /// What was published: the process, the event, its failures so far.
 fn published(log: &Path) -> Vec<(u32, Uuid, u32)> {
-    let text = std::fs::read_to_string(log).unwrap();
-    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    let lines = whole.lines().map(|line| {
+    let text = whole_lines(log);
+    let lines = text.lines().map(|line| {
         let mut words = line.split(' ');
         let mut next = || words.next().unwrap();
         (next().parse().unwrap(), next().parse().unwrap(), next().parse().unwrap())
