@@ -11,6 +11,9 @@ use crate::claim::Timestamp;
 use crate::outbox::{Change, Due, EventState, Outcome, Reason, Redrive};
 use crate::testkit::StoreHarness;
 
+/// Long enough for what has to come before on a slow machine, short enough to wait for.
+const LATER: Duration = Duration::from_secs(3);
+
 /// So far ahead of now; the cases allow for a clock that is not quite this machine's.
 fn ahead(time: Duration) -> Timestamp {
     Timestamp::from(SystemTime::now() + time)
@@ -19,7 +22,7 @@ fn ahead(time: Duration) -> Timestamp {
 pub(crate) async fn a_delayed_event_comes_when_it_is_time_and_its_key_does_not_wait<H: StoreHarness>(
     harness: Arc<H>,
 ) {
-    let at = ahead(Duration::from_millis(1_500));
+    let at = ahead(LATER);
     enqueue(&*harness, &[event("a", "later").deliver_at(at), loose("later").deliver_at(at)]).await;
     enqueue(&*harness, &numbered("a", 2)).await;
     let worker = worker(&*harness).await;
@@ -68,7 +71,7 @@ pub(crate) async fn a_delayed_event_is_not_handed_out_before_its_time<H: StoreHa
 /// Its time has come, and an earlier event of its key waits for a retry.
 pub(crate) async fn a_delayed_event_of_a_parked_key_waits_its_turn<H: StoreHarness>(harness: Arc<H>) {
     enqueue(&*harness, &numbered("a", 1)).await;
-    let at = ahead(Duration::from_millis(1_500));
+    let at = ahead(LATER);
     enqueue(&*harness, &[event("a", "later").deliver_at(at)]).await;
     let worker = worker(&*harness).await;
     let claimed = claim(&worker, 1).await;
@@ -89,25 +92,25 @@ pub(crate) async fn a_delayed_event_of_a_parked_key_waits_its_turn<H: StoreHarne
 /// Both are due when they are looked at, the delayed one for longer.
 pub(crate) async fn a_delayed_event_closes_its_key_to_nobody<H: StoreHarness>(harness: Arc<H>) {
     enqueue(&*harness, &numbered("a", 1)).await;
-    let at = ahead(Duration::from_millis(1_500));
+    let at = ahead(LATER);
     enqueue(&*harness, &[event("a", "later").deliver_at(at)]).await;
     let first = worker(&*harness).await;
     let claimed = claim(&first, 1).await;
-    settle(&first, &claimed, &Outcome::retry(Duration::from_millis(1_600), "no")).await;
+    settle(&first, &claimed, &Outcome::retry(LATER + Duration::from_millis(100), "no")).await;
     super::stop(first).await;
-    harness.pass(Duration::from_millis(1_800)).await;
+    harness.pass(LATER + Duration::from_millis(300)).await;
     let second = worker(&*harness).await;
     assert_eq!(texts(&deliver(&second, 2).await), ["a1", "later"]);
 }
 
 /// Its time has come, and a later event of its key failed in the meantime: neither is forgotten.
 pub(crate) async fn a_delayed_event_before_a_parked_one_is_delivered<H: StoreHarness>(harness: Arc<H>) {
-    let at = ahead(Duration::from_millis(1_500));
+    let at = ahead(LATER);
     enqueue(&*harness, &[event("a", "later").deliver_at(at)]).await;
     enqueue(&*harness, &numbered("a", 2)).await;
     let worker = worker(&*harness).await;
     let claimed = claim(&worker, 2).await;
-    fail_first(&worker, &claimed, Outcome::retry(Duration::from_millis(2_000), "no")).await;
+    fail_first(&worker, &claimed, Outcome::retry(LATER + Duration::from_millis(500), "no")).await;
     let delivered = texts(&deliver(&worker, 3).await);
     assert!(delivered.contains(&"later".to_owned()));
     let others: Vec<&String> = delivered.iter().filter(|text| *text != "later").collect();

@@ -83,10 +83,11 @@ pub(crate) async fn every_lease_has_a_higher_epoch<H: StoreHarness>(harness: Arc
 }
 
 pub(crate) async fn renewing_keeps_what_is_still_ones_own<H: StoreHarness>(harness: Arc<H>) {
-    let lease = Duration::from_millis(800);
+    // Three renewals, each long before the one before would end, and together longer than it.
+    let lease = Duration::from_secs(3);
     let first = Owner::of_all(&*harness, lease).await;
     for _ in 0..3 {
-        harness.pass(lease / 2).await;
+        harness.pass(lease * 2 / 5).await;
         let kept = first.store.renew(&first.member, &first.tokens()).await.unwrap();
         assert_eq!(kept.len(), usize::from(LANES));
     }
