@@ -59,7 +59,6 @@ pub(crate) async fn run(stages: &Loop, claims: mpsc::Sender<Vec<Claimed>>) {
                 }
             }
             Err(error) => {
-                expect_more(stages, false);
                 target.store_failed("events could not be claimed", &error);
                 or_stop(stages, pause.wait()).await;
             }
@@ -109,9 +108,6 @@ async fn permitted(stages: &Loop) -> bool {
     let target = &stages.target;
     loop {
         stages.beat();
-        if target.mode.get() == Mode::Pause {
-            expect_more(stages, false);
-        }
         if target.mode.wait_for(|mode| mode != Mode::Pause).await == Mode::Stop {
             return false;
         }
@@ -127,7 +123,6 @@ async fn permitted(stages: &Loop) -> bool {
                 return true;
             }
             Permit::Wait(until) => {
-                expect_more(stages, false);
                 note_sink(stages, error.as_deref()).await;
                 or_stop(stages, tokio::time::sleep_until(until)).await;
             }
@@ -188,7 +183,6 @@ async fn take_room(stages: &Loop) -> Option<usize> {
     let target = &stages.target;
     let config = &target.config;
     if !has_room(stages) {
-        expect_more(stages, false);
         or_stop(stages, stages.settled.notified()).await;
         return None;
     }
@@ -197,7 +191,6 @@ async fn take_room(stages: &Loop) -> Option<usize> {
     match taken {
         Ok(limit) => Some(limit),
         Err(wait) => {
-            expect_more(stages, false);
             or_stop(stages, tokio::time::sleep(wait)).await;
             None
         }
@@ -231,8 +224,9 @@ async fn look_out(stages: &Loop, poll: &mut Poll) {
     }
 }
 
-/// Waits for it, or for the target to stop.
+/// Waits for it, or for the target to stop. Nothing is claimed meanwhile.
 async fn or_stop(stages: &Loop, wait: impl Future<Output = ()>) {
+    expect_more(stages, false);
     tokio::select! {
         biased;
         _ = stages.target.mode.wait_for(|mode| mode == Mode::Stop) => {}
