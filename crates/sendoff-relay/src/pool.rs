@@ -4,10 +4,11 @@
 //! another takes one event of each; a key is never in two calls at a time. So what has to wait for its key goes along with what is claimed next, and need not be a call by
 //! itself, which costs a sink almost as much as a full one.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{BuildHasher as _, RandomState};
+use std::collections::{HashSet, VecDeque};
+use std::hash::BuildHasher as _;
 
+use hashbrown::hash_map::Entry;
+use hashbrown::{DefaultHashBuilder, HashMap};
 use sendoff::outbox::Claimed;
 
 /// A key, by its hash: two keys that share one only wait for each other.
@@ -18,7 +19,7 @@ pub(crate) type KeyHash = u64;
 pub(crate) struct Pool {
     /// The sink takes whole runs in one call.
     keeps_order: bool,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
     /// May go as soon as there is a call for them, unless a call with their key has begun meanwhile.
     ready: VecDeque<Waiting>,
     /// Keys that are in a call, with its number.
@@ -46,7 +47,7 @@ impl Pool {
     pub(crate) fn new(keeps_order: bool) -> Self {
         Self {
             keeps_order,
-            hasher: RandomState::new(),
+            hasher: DefaultHashBuilder::default(),
             ready: VecDeque::new(),
             under_way: HashMap::new(),
             behind: HashMap::new(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt as _;
-use sendoff::outbox::{Claimed, Outcome, Receipt};
+use sendoff::outbox::{Claimed, Outcome, Receipt, Token};
 use sendoff::{Capabilities, Delivery};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -156,8 +156,8 @@ async fn send(stages: &Loop, events: Vec<Claimed>, stopped: &mut HashSet<String>
     let target = &stages.target;
     let begun = Instant::now();
     let mut decided = Vec::with_capacity(events.len());
-    let (events, late): (Vec<_>, Vec<_>) =
-        events.into_iter().partition(|event| stages.time_left(event, begun).is_some());
+    let deadlines = deadlines(stages, &events);
+    let (events, late) = split_late(events, &deadlines, begun);
     for event in &late {
         // The lane may be another's before the sink has answered.
         target.counters.late.add(1);
@@ -167,7 +167,8 @@ async fn send(stages: &Loop, events: Vec<Claimed>, stopped: &mut HashSet<String>
     if events.is_empty() {
         return decided;
     }
-    let left = events.iter().filter_map(|event| stages.time_left(event, begun)).min().unwrap_or_default();
+    let left = deadlines.iter().flatten().filter(|deadline| **deadline > begun).min();
+    let left = left.map_or(Duration::ZERO, |deadline| *deadline - begun);
     let timeout = target.config.publish_timeout.min(left);
     let call = AssertUnwindSafe(target.sink.publish(&events)).catch_unwind();
     let answered = tokio::time::timeout(timeout, call).await;
@@ -253,10 +254,25 @@ fn release(stages: &Loop, event: &Claimed) -> Decided {
     (event.receipt(), Outcome::Release, Loop::bytes_of(event))
 }
 
-impl Loop {
-    /// How long an event may still be on its way; none: it may not be sent any more.
-    fn time_left(&self, event: &Claimed, now: Instant) -> Option<Duration> {
-        let deadline = self.worker.deadline(event.token)?;
-        Some(deadline.saturating_duration_since(now)).filter(|left| !left.is_zero())
+/// By when each event must have been sent; none: it is not this worker's any more. Those of a lane stand together, mostly, and are asked for once.
+fn deadlines(stages: &Loop, events: &[Claimed]) -> Vec<Option<Instant>> {
+    let mut asked: Option<(Token, Option<Instant>)> = None;
+    let deadline = |event: &Claimed| match asked {
+        Some((token, deadline)) if token == event.token => deadline,
+        _ => asked.insert((event.token, stages.worker.deadline(event.token))).1,
+    };
+    events.iter().map(deadline).collect()
+}
+
+/// The events that may still be sent, and those that may not.
+fn split_late(
+    events: Vec<Claimed>,
+    deadlines: &[Option<Instant>],
+    now: Instant,
+) -> (Vec<Claimed>, Vec<Claimed>) {
+    let mut in_time = deadlines.iter().map(|deadline| deadline.is_some_and(|deadline| deadline > now));
+    if in_time.clone().all(|is_in_time| is_in_time) {
+        return (events, Vec::new());
     }
+    events.into_iter().partition(|_| in_time.next().unwrap_or(false))
 }

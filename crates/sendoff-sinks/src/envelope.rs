@@ -59,11 +59,49 @@ pub struct EnvelopeConfig {
     pub source: Option<String>,
 }
 
+/// What the attributes of a CloudEvent are called, each with its prefix: put together once, not for each event.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AttributeNames {
+    pub(crate) prefix: &'static str,
+    specversion: &'static str,
+    id: &'static str,
+    source: &'static str,
+    kind: &'static str,
+    time: &'static str,
+    subject: &'static str,
+    partitionkey: &'static str,
+    position: &'static str,
+    epoch: &'static str,
+}
+
+macro_rules! attribute_names {
+    ($prefix:literal) => {
+        AttributeNames {
+            prefix: $prefix,
+            specversion: concat!($prefix, "specversion"),
+            id: concat!($prefix, "id"),
+            source: concat!($prefix, "source"),
+            kind: concat!($prefix, "type"),
+            time: concat!($prefix, "time"),
+            subject: concat!($prefix, "subject"),
+            partitionkey: concat!($prefix, "partitionkey"),
+            position: concat!($prefix, "sendoffposition"),
+            epoch: concat!($prefix, "sendoffepoch"),
+        }
+    };
+}
+
+/// As they are in a structured event.
+const BARE: AttributeNames = attribute_names!("");
+
+/// An attribute or a header, with its name.
+type Named<'e> = (&'e str, Cow<'e, str>);
+
 /// What a broker's headers can hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Carrier {
-    /// In front of a CloudEvents attribute's name.
-    pub(crate) prefix: &'static str,
+    /// What it calls the attributes of a CloudEvent.
+    pub(crate) attributes: AttributeNames,
     /// Names are of letters, digits and marks, as in HTTP, and upper and lower case are the same.
     pub(crate) names_are_tokens: bool,
     /// What the attributes say is printable ASCII; anything else is written as %XX. The event's own headers go as they are.
@@ -75,40 +113,72 @@ pub(crate) struct Carrier {
 impl Carrier {
     /// HTTP headers, as the HTTP binding of CloudEvents has them.
     #[cfg(feature = "http")]
-    pub(crate) const HTTP: Self =
-        Self { prefix: "ce-", names_are_tokens: true, attributes_are_ascii: true, name_max: 8_192 };
+    pub(crate) const HTTP: Self = Self {
+        attributes: attribute_names!("ce-"),
+        names_are_tokens: true,
+        attributes_are_ascii: true,
+        name_max: 8_192,
+    };
 
     /// No headers: names are checked, no more.
     #[cfg(feature = "_aws")]
-    const AWS: Self =
-        Self { prefix: "", names_are_tokens: false, attributes_are_ascii: false, name_max: usize::MAX };
+    const AWS: Self = Self {
+        attributes: attribute_names!(""),
+        names_are_tokens: false,
+        attributes_are_ascii: false,
+        name_max: usize::MAX,
+    };
 
     /// AMQP headers, whose names are short strings.
     #[cfg(feature = "rabbitmq")]
-    pub(crate) const RABBITMQ: Self =
-        Self { prefix: "cloudEvents:", names_are_tokens: false, attributes_are_ascii: false, name_max: 255 };
+    pub(crate) const RABBITMQ: Self = Self {
+        attributes: attribute_names!("cloudEvents:"),
+        names_are_tokens: false,
+        attributes_are_ascii: false,
+        name_max: 255,
+    };
 
     /// A JSON object.
     #[cfg(feature = "inbox")]
-    pub(crate) const INBOX: Self =
-        Self { prefix: "ce-", names_are_tokens: false, attributes_are_ascii: false, name_max: usize::MAX };
+    pub(crate) const INBOX: Self = Self {
+        attributes: attribute_names!("ce-"),
+        names_are_tokens: false,
+        attributes_are_ascii: false,
+        name_max: usize::MAX,
+    };
 
     /// Kafka headers, as the Kafka binding of CloudEvents has them.
     #[cfg(feature = "kafka")]
-    pub(crate) const KAFKA: Self =
-        Self { prefix: "ce_", names_are_tokens: false, attributes_are_ascii: false, name_max: usize::MAX };
+    pub(crate) const KAFKA: Self = Self {
+        attributes: attribute_names!("ce_"),
+        names_are_tokens: false,
+        attributes_are_ascii: false,
+        name_max: usize::MAX,
+    };
 
     /// User properties of MQTT 5, which the MQTT binding of CloudEvents gives no prefix.
     #[cfg(feature = "mqtt")]
-    pub(crate) const MQTT: Self =
-        Self { prefix: "", names_are_tokens: false, attributes_are_ascii: false, name_max: 65_535 };
+    pub(crate) const MQTT: Self = Self {
+        attributes: attribute_names!(""),
+        names_are_tokens: false,
+        attributes_are_ascii: false,
+        name_max: 65_535,
+    };
 
     #[cfg(feature = "nats")]
-    pub(crate) const NATS: Self =
-        Self { prefix: "ce-", names_are_tokens: true, attributes_are_ascii: true, name_max: usize::MAX };
+    pub(crate) const NATS: Self = Self {
+        attributes: attribute_names!("ce-"),
+        names_are_tokens: true,
+        attributes_are_ascii: true,
+        name_max: usize::MAX,
+    };
     #[cfg(feature = "redis")]
-    pub(crate) const REDIS: Self =
-        Self { prefix: "ce-", names_are_tokens: false, attributes_are_ascii: false, name_max: usize::MAX };
+    pub(crate) const REDIS: Self = Self {
+        attributes: attribute_names!("ce-"),
+        names_are_tokens: false,
+        attributes_are_ascii: false,
+        name_max: usize::MAX,
+    };
 }
 
 /// An event as it goes over the wire.
@@ -117,7 +187,7 @@ pub(crate) struct Envelope<'e> {
     /// What the body is.
     pub(crate) content_type: Option<Cow<'e, str>>,
     /// Each name once.
-    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<Named<'e>>,
     pub(crate) body: Cow<'e, [u8]>,
 }
 
@@ -128,16 +198,17 @@ impl EnvelopeConfig {
     /// Why it cannot be sent by this carrier.
     pub(crate) fn wrap<'e>(&self, carrier: &Carrier, claimed: &'e Claimed) -> Result<Envelope<'e>, String> {
         let event = &claimed.event;
-        let mut headers = Vec::with_capacity(event.headers.len() + 10);
-        let attributes = self.attributes(claimed)?;
+        let mut headers = Vec::new();
         let (body, content_type) = match self.mode {
             Mode::Binary => {
-                for (name, value) in &attributes {
-                    headers.push((format!("{}{name}", carrier.prefix), carrier.attribute(name, value)?));
-                }
+                headers = self.attributes(claimed, &carrier.attributes)?;
+                headers.iter_mut().try_for_each(|(name, value)| carrier.fit(name, value))?;
                 (Cow::Borrowed(event.payload.as_slice()), event.content_type.as_deref().map(Cow::Borrowed))
             }
-            Mode::Structured => (Cow::Owned(structured(event, &attributes)), Some(Cow::Borrowed(STRUCTURED))),
+            Mode::Structured => {
+                let body = structured(event, &self.attributes(claimed, &BARE)?);
+                (Cow::Owned(body), Some(Cow::Borrowed(STRUCTURED)))
+            }
         };
         if let Some(content_type) = &content_type {
             whole("content type", content_type)?;
@@ -147,7 +218,7 @@ impl EnvelopeConfig {
             if headers.iter().any(|(taken, _)| carrier.is_same(taken, name)) {
                 return Err(format!("its header `{name}` has the name of one that says what the event is"));
             }
-            headers.push((name.clone(), whole(name, value)?.to_owned()));
+            headers.push((name.as_str(), Cow::Borrowed(whole(name, value)?)));
         }
         Ok(Envelope { content_type, headers, body })
     }
@@ -159,7 +230,7 @@ impl EnvelopeConfig {
     #[cfg(feature = "mqtt")]
     pub(crate) fn wrap_whole(&self, claimed: &Claimed) -> Result<Vec<u8>, String> {
         let event = &claimed.event;
-        let mut attributes: Vec<(&str, Cow<'_, str>)> = self.attributes(claimed)?;
+        let mut attributes = self.attributes(claimed, &BARE)?;
         let known = attributes.len();
         for (name, value) in event.headers.iter().filter(|(name, _)| !TRACE.contains(&name.as_str())) {
             let shown = name.escape_debug();
@@ -185,7 +256,7 @@ impl EnvelopeConfig {
     #[cfg(feature = "_aws")]
     pub(crate) fn wrap_text(&self, claimed: &Claimed) -> Result<String, String> {
         let event = &claimed.event;
-        let mut attributes: Vec<(&str, Cow<'_, str>)> = self.attributes(claimed)?;
+        let mut attributes = self.attributes(claimed, &BARE)?;
         let known = attributes.len();
         let mut others = serde_json::Map::new();
         for (name, value) in &event.headers {
@@ -214,29 +285,29 @@ impl EnvelopeConfig {
     }
 
     /// What a CloudEvent says about an event, and what sendoff adds.
-    fn attributes<'e>(&self, claimed: &'e Claimed) -> Result<Vec<(&'static str, Cow<'e, str>)>, String> {
+    fn attributes<'e>(&self, claimed: &'e Claimed, names: &AttributeNames) -> Result<Vec<Named<'e>>, String> {
         let event = &claimed.event;
         let source = match &self.source {
             Some(source) => Cow::Owned(source.clone()),
             None => Cow::Owned(format!("/sendoff/{}", event.target)),
         };
-        let mut attributes = vec![
-            ("specversion", Cow::Borrowed("1.0")),
-            ("id", Cow::Owned(event.event_id.to_string())),
-            ("source", source),
-            ("type", Cow::Borrowed(event.topic.as_str())),
-            ("time", Cow::Owned(written_at(event)?)),
-        ];
+        // The host's headers may come after them.
+        let mut attributes: Vec<Named<'e>> = Vec::with_capacity(9 + event.headers.len());
+        attributes.push((names.specversion, Cow::Borrowed("1.0")));
+        attributes.push((names.id, Cow::Owned(event.event_id.to_string())));
+        attributes.push((names.source, source));
+        attributes.push((names.kind, Cow::Borrowed(&event.topic)));
+        attributes.push((names.time, Cow::Owned(written_at(event)?)));
         if let Some(key) = &event.key {
-            attributes.push(("subject", Cow::Borrowed(key)));
-            attributes.push(("partitionkey", Cow::Borrowed(key)));
+            attributes.push((names.subject, Cow::Borrowed(key)));
+            attributes.push((names.partitionkey, Cow::Borrowed(key)));
         }
         // Rises along a key, and so does the epoch: a consumer that keeps the highest it has seen can tell what is old.
         if let Some(position) = event.standing.position(event) {
-            attributes.push(("sendoffposition", Cow::Owned(position.to_string())));
+            attributes.push((names.position, Cow::Owned(position.to_string())));
         }
         if let Some(epoch) = event.standing.epoch(claimed.token.epoch) {
-            attributes.push(("sendoffepoch", Cow::Owned(epoch.to_string())));
+            attributes.push((names.epoch, Cow::Owned(epoch.to_string())));
         }
         Ok(attributes)
     }
@@ -251,16 +322,17 @@ pub(crate) fn written_at(event: &Event) -> Result<String, String> {
 }
 
 impl Carrier {
-    /// An attribute's value as this carrier can hold it.
-    fn attribute(&self, name: &str, value: &str) -> Result<String, String> {
-        let value = whole(name, value)?;
-        if !self.attributes_are_ascii {
-            return Ok(value.to_owned());
+    /// Makes an attribute's value one that this carrier can hold.
+    fn fit(&self, name: &str, value: &mut Cow<'_, str>) -> Result<(), String> {
+        whole(name.strip_prefix(self.attributes.prefix).unwrap_or(name), value)?;
+        // As the HTTP binding of CloudEvents has it.
+        let is_plain = |letter: char| matches!(letter, '!'..='~') && !matches!(letter, '"' | '%');
+        if !self.attributes_are_ascii || value.chars().all(is_plain) {
+            return Ok(());
         }
-        let mut encoded = String::with_capacity(value.len());
+        let mut encoded = String::with_capacity(value.len() * 3);
         for letter in value.chars() {
-            // As the HTTP binding of CloudEvents has it.
-            if matches!(letter, '!'..='~') && !matches!(letter, '"' | '%') {
+            if is_plain(letter) {
                 encoded.push(letter);
             } else {
                 let mut buffer = [0; 4];
@@ -269,7 +341,8 @@ impl Carrier {
                 }
             }
         }
-        Ok(encoded)
+        *value = Cow::Owned(encoded);
+        Ok(())
     }
 
     fn check_name(&self, name: &str) -> Result<(), String> {
@@ -297,8 +370,8 @@ impl Carrier {
 
 /// A value that does not end before it ends.
 fn whole<'v>(name: &str, value: &'v str) -> Result<&'v str, String> {
-    match value.chars().find(|letter| matches!(letter, '\r' | '\n' | '\0')) {
-        Some(wrong) => Err(format!("its header `{}` has a {}", name.escape_debug(), called(wrong))),
+    match value.bytes().find(|letter| matches!(letter, b'\r' | b'\n' | b'\0')) {
+        Some(wrong) => Err(format!("its header `{}` has a {}", name.escape_debug(), called(wrong.into()))),
         None => Ok(value),
     }
 }
@@ -308,7 +381,7 @@ fn called(letter: char) -> &'static str {
 }
 
 /// The event as JSON. A payload that is JSON goes in as it is, digit for digit; any other as base64.
-fn structured(event: &Event, attributes: &[(&str, Cow<'_, str>)]) -> Vec<u8> {
+fn structured(event: &Event, attributes: &[Named<'_>]) -> Vec<u8> {
     let text = |value: &str| serde_json::to_string(value).unwrap_or_default();
     let mut json = String::from("{");
     let traced =
@@ -333,12 +406,20 @@ mod tests {
     use crate::json_line::tests::claimed;
 
     /// As strict as HTTP is.
-    const STRICT: Carrier =
-        Carrier { prefix: "ce-", names_are_tokens: true, attributes_are_ascii: true, name_max: 100 };
+    const STRICT: Carrier = Carrier {
+        attributes: attribute_names!("ce-"),
+        names_are_tokens: true,
+        attributes_are_ascii: true,
+        name_max: 100,
+    };
 
     /// As much as any broker takes.
-    const LOOSE: Carrier =
-        Carrier { prefix: "ce-", names_are_tokens: false, attributes_are_ascii: false, name_max: usize::MAX };
+    const LOOSE: Carrier = Carrier {
+        attributes: attribute_names!("ce-"),
+        names_are_tokens: false,
+        attributes_are_ascii: false,
+        name_max: usize::MAX,
+    };
 
     fn event() -> Claimed {
         let mut claimed = claimed(42, Some("order 7"), br#"{"total": 1.10}"#);
@@ -350,7 +431,8 @@ mod tests {
     }
 
     fn binary(carrier: &Carrier, claimed: &Claimed) -> Result<Vec<(String, String)>, String> {
-        EnvelopeConfig::default().wrap(carrier, claimed).map(|envelope| envelope.headers)
+        let envelope = EnvelopeConfig::default().wrap(carrier, claimed)?;
+        Ok(envelope.headers.into_iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect())
     }
 
     #[test]
@@ -373,9 +455,7 @@ mod tests {
             ("tenant", "acme"),
             ("traceparent", "00-ab-cd-01"),
         ];
-        let expected: Vec<_> =
-            expected.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        assert_eq!(envelope.headers, expected);
+        assert_eq!(envelope.headers, expected.map(|(name, value)| (name, Cow::Borrowed(value))));
     }
 
     #[test]
@@ -412,7 +492,7 @@ mod tests {
             (Some("order 7"), Some("00-ab-cd-01"))
         );
         assert_eq!(json["datacontenttype"], "application/json");
-        let names: Vec<_> = envelope.headers.iter().map(|(name, _)| name.as_str()).collect();
+        let names: Vec<_> = envelope.headers.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["tenant", "traceparent"], "the host's own stay headers");
         let mut binary = claimed;
         binary.event.payload = vec![0xff, 0];

@@ -315,7 +315,7 @@ impl Message {
             if name.to_ascii_lowercase().starts_with("nats-") {
                 return Err(format!("its header `{name}` has a name that the server reads as its own"));
             }
-            headers.insert(name, value);
+            headers.insert(name, value.into_owned());
         }
         if let Some(content_type) = envelope.content_type {
             headers.insert("content-type", content_type.into_owned());

@@ -300,7 +300,7 @@ impl Entry {
             if name == PAYLOAD || name == CONTENT_TYPE {
                 return Err(format!("its header `{name}` has the name of the field for its {name}"));
             }
-            fields.push((name, value.into_bytes()));
+            fields.push((name.to_owned(), value.into_owned().into_bytes()));
         }
         if let Some(content_type) = envelope.content_type {
             fields.push((CONTENT_TYPE.to_owned(), content_type.into_owned().into_bytes()));

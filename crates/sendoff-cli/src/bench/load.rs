@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -87,6 +88,7 @@ pub(crate) struct Checked {
     sink: Arc<dyn Sink>,
     seen: Mutex<Seen>,
     events: u64,
+    keys: RandomState,
     pub(crate) complete: Notify,
 }
 
@@ -96,8 +98,8 @@ struct Seen {
     at: Vec<u64>,
     distinct: u64,
     duplicated: u64,
-    out_of_order: u64,
-    latest: HashMap<String, i64>,
+    /// Keys, by their hashes, and positions, as they came. They are compared when all is over: the time that takes is not the relay's.
+    came: Vec<(u64, i64)>,
 }
 
 impl fmt::Debug for Checked {
@@ -109,8 +111,9 @@ impl fmt::Debug for Checked {
 impl Checked {
     pub(crate) fn new(sink: Arc<dyn Sink>, events: u64) -> Self {
         let at = vec![0; usize::try_from(events).unwrap_or(usize::MAX)];
-        let seen = Mutex::new(Seen { at, ..Seen::default() });
-        Self { sink, seen, events, complete: Notify::new() }
+        let came = Vec::with_capacity(at.len());
+        let seen = Mutex::new(Seen { at, came, ..Seen::default() });
+        Self { sink, seen, events, keys: RandomState::new(), complete: Notify::new() }
     }
 
     fn note(&self, events: &[Claimed], deliveries: &[Delivery]) {
@@ -118,7 +121,7 @@ impl Checked {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for (claimed, delivery) in events.iter().zip(deliveries) {
             if *delivery == Delivery::Delivered {
-                seen.note(claimed, now);
+                seen.note(claimed, now, &self.keys);
             }
         }
         if seen.distinct == self.events {
@@ -149,7 +152,7 @@ impl Checked {
     /// Lost, duplicated, out of order.
     pub(crate) fn faults(&self) -> [u64; 3] {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        [self.events - seen.distinct, seen.duplicated, seen.out_of_order]
+        [self.events - seen.distinct, seen.duplicated, seen.out_of_order()]
     }
 
     /// When each number came.
@@ -159,7 +162,7 @@ impl Checked {
 }
 
 impl Seen {
-    fn note(&mut self, claimed: &Claimed, now: u64) {
+    fn note(&mut self, claimed: &Claimed, now: u64, keys: &RandomState) {
         let number = number_of(&claimed.event.payload).and_then(|number| usize::try_from(number).ok());
         let Some(slot) = number.and_then(|number| self.at.get_mut(number)) else { return };
         if *slot != 0 {
@@ -169,17 +172,20 @@ impl Seen {
         *slot = now;
         self.distinct += 1;
         if let Some(key) = claimed.event.key.as_deref() {
-            let position = claimed.event.position;
-            match self.latest.get_mut(key) {
-                Some(latest) => {
-                    self.out_of_order += u64::from(position < *latest);
-                    *latest = position.max(*latest);
-                }
-                None => {
-                    self.latest.insert(key.to_owned(), position);
-                }
-            }
+            self.came.push((keys.hash_one(key), claimed.event.position));
         }
+    }
+
+    /// How many came after a later one of their key.
+    fn out_of_order(&self) -> u64 {
+        let mut latest: HashMap<u64, i64> = HashMap::new();
+        let is_late = |(key, position): &&(u64, i64)| {
+            let latest = latest.entry(*key).or_insert(*position);
+            let is_late = position < latest;
+            *latest = *position.max(latest);
+            is_late
+        };
+        self.came.iter().filter(is_late).count() as u64
     }
 }
 

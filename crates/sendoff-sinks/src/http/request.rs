@@ -80,7 +80,7 @@ impl Request {
         let envelope = config.envelope.wrap(&Carrier::HTTP, event)?;
         let mut headers = credentials.headers.clone();
         for (name, value) in envelope.headers {
-            let key = header_name(&name)?;
+            let key = header_name(name)?;
             // Credentials are the sink's, never an event's.
             if OWN.contains(&key.as_str()) || key == "authorization" || headers.contains_key(&key) {
                 return Err(format!("its header `{name}` has a name that the request needs for itself"));
@@ -147,13 +147,13 @@ pub(super) fn item(config: &HttpConfig, event: &Claimed) -> Result<(String, Vec<
     let structured = EnvelopeConfig { mode: Mode::Structured, ..config.envelope.clone() };
     let envelope = structured.wrap(&Carrier::HTTP, event)?;
     let mut body = envelope.body.into_owned();
-    for (name, value) in envelope.headers.iter().filter(|(name, _)| !TRACE.contains(&name.as_str())) {
+    for (name, value) in envelope.headers.iter().filter(|(name, _)| !TRACE.contains(name)) {
         if !name.bytes().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit()) {
             return Err(format!(
                 "its header `{name}` cannot go into a batch: there names have small letters and digits only"
             ));
         }
-        if ATTRIBUTES.contains(&name.as_str()) {
+        if ATTRIBUTES.contains(name) {
             return Err(format!("its header `{name}` has the name of one that says what the event is"));
         }
         let value = serde_json::to_string(value).map_err(|error| error.to_string())?;
@@ -171,7 +171,7 @@ pub(super) fn fixed_headers(headers: &[(String, String)]) -> Result<HeaderMap, S
     let mut fixed = HeaderMap::new();
     for (name, value) in headers {
         let key = header_name(name)?;
-        if OWN.contains(&key.as_str()) || key.as_str().starts_with(Carrier::HTTP.prefix) {
+        if OWN.contains(&key.as_str()) || key.as_str().starts_with(Carrier::HTTP.attributes.prefix) {
             return Err(format!("the header `{name}` is set by the sink itself"));
         }
         let mut value = HeaderValue::from_bytes(value.as_bytes())

@@ -28,7 +28,7 @@ impl<'e> Row<'e> {
     /// Why the event cannot be inserted, ever.
     pub(super) fn new(envelope: &EnvelopeConfig, claimed: &'e Claimed) -> Result<Self, String> {
         let wrapped = envelope.wrap(&Carrier::INBOX, claimed)?;
-        let headers: BTreeMap<String, String> = wrapped.headers.into_iter().collect();
+        let headers: BTreeMap<&str, Cow<'_, str>> = wrapped.headers.into_iter().collect();
         Ok(Self {
             claimed,
             key: claimed.event.key.as_deref(),

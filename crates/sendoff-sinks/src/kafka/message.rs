@@ -20,7 +20,7 @@ pub(super) struct Message<'e> {
     pub(super) payload: Cow<'e, [u8]>,
     /// When the event was written, in milliseconds.
     pub(super) written_at: i64,
-    headers: Vec<(String, String)>,
+    headers: Vec<(&'e str, Cow<'e, str>)>,
 }
 
 impl<'e> Message<'e> {
@@ -31,13 +31,13 @@ impl<'e> Message<'e> {
         check_topic(&topic)?;
         let envelope = config.envelope.wrap(&Carrier::KAFKA, event)?;
         let mut headers = envelope.headers;
-        if headers.iter().any(|(name, _)| name == CONTENT_TYPE) {
+        if headers.iter().any(|(name, _)| *name == CONTENT_TYPE) {
             return Err(format!(
                 "its header `{CONTENT_TYPE}` has the name of the header for its content type"
             ));
         }
         if let Some(content_type) = envelope.content_type {
-            headers.push((CONTENT_TYPE.to_owned(), content_type.into_owned()));
+            headers.push((CONTENT_TYPE, content_type));
         }
         Ok(Self {
             topic,
@@ -50,9 +50,9 @@ impl<'e> Message<'e> {
 
     pub(super) fn headers(&self) -> OwnedHeaders {
         let empty = OwnedHeaders::new_with_capacity(self.headers.len());
-        self.headers
-            .iter()
-            .fold(empty, |headers, (key, value)| headers.insert(Header { key, value: Some(value) }))
+        self.headers.iter().fold(empty, |headers, (key, value)| {
+            headers.insert(Header { key, value: Some(value.as_bytes()) })
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! From an event to a packet, with what can never be sent refused before.
 
+use std::borrow::Cow;
+
 use bytes::{Bytes, BytesMut};
 use rumqttc::mqttbytes::v4;
 use rumqttc::v5::mqttbytes::v5;
@@ -50,16 +52,17 @@ impl Message {
             check_text(&format!("header name `{}`", name.escape_debug()), name)?;
             check_text(&format!("header `{name}`"), value)?;
             // The property for it is another one.
-            if name == "datacontenttype" && config.envelope.mode == Mode::Binary {
+            if *name == "datacontenttype" && config.envelope.mode == Mode::Binary {
                 return Err(format!("its header `{name}` has the name of one that says what the event is"));
             }
         }
-        let content_type = envelope.content_type.map(std::borrow::Cow::into_owned);
+        let content_type = envelope.content_type.map(Cow::into_owned);
         if let Some(content_type) = &content_type {
             check_text("content type", content_type)?;
         }
+        let owned = |(name, value): (&str, Cow<'_, str>)| (name.to_owned(), value.into_owned());
         let properties = v5::PublishProperties {
-            user_properties: envelope.headers,
+            user_properties: envelope.headers.into_iter().map(owned).collect(),
             content_type,
             ..v5::PublishProperties::default()
         };

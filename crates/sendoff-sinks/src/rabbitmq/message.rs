@@ -46,11 +46,14 @@ impl<'e> Message<'e> {
         let mut frame = 22 + 4 + 1 + 8 + 1 + id.as_str().len() + 1 + topic.as_str().len();
         let mut headers = FieldTable::default();
         for (name, value) in envelope.headers {
-            if RESERVED.contains(&name.as_str()) {
+            if RESERVED.contains(&name) {
                 return Err(format!("its header `{name}` has a name that the server reads as its own"));
             }
             frame += 1 + name.len() + 5 + value.len();
-            headers.insert(short("a header's name", &name)?, AMQPValue::LongString(LongString::from(value)));
+            headers.insert(
+                short("a header's name", name)?,
+                AMQPValue::LongString(LongString::from(value.into_owned())),
+            );
         }
         let mut properties = BasicProperties::default()
             .with_message_id(id.clone())
