@@ -88,7 +88,7 @@ pub(crate) fn configured(config: &SinkConfig) -> Result<Arc<dyn Sink>> {
         #[cfg(feature = "mqtt")]
         "mqtt" | "mqtts" => Arc::new(sendoff_sinks::Mqtt::new(with!(sinks::MqttSettings, mqtt(&url)?))?),
         #[cfg(feature = "nats")]
-        "nats" | "tls" => Arc::new(sendoff_sinks::Nats::new(with!(sinks::NatsSettings, nats(&url)?))),
+        "nats" | "tls" => Arc::new(sendoff_sinks::Nats::new(with!(sinks::NatsSettings, nats(&url)?))?),
         #[cfg(feature = "rabbitmq")]
         "amqp" | "amqps" => {
             Arc::new(sendoff_sinks::RabbitMq::new(with!(sinks::RabbitMqSettings, rabbitmq(&url)?))?)

@@ -191,7 +191,7 @@ impl Secured for Nats {
             password: access.password,
             timeout: TIMEOUT,
             ..NatsConfig::new(format!("tls://{}", self.address()), "suite")
-        })))
+        })?))
     }
 
     async fn change_password(&self) {
