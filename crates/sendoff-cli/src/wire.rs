@@ -88,7 +88,7 @@ pub(crate) fn configured(config: &SinkConfig) -> Result<Arc<dyn Sink>> {
         #[cfg(feature = "mqtt")]
         "mqtt" | "mqtts" => Arc::new(sendoff_sinks::Mqtt::new(with!(sinks::MqttSettings, mqtt(&url)?))?),
         #[cfg(feature = "nats")]
-        "nats" | "tls" => Arc::new(sendoff_sinks::Nats::new(with!(sinks::NatsSettings, nats(&url)?))),
+        "nats" | "tls" => Arc::new(sendoff_sinks::Nats::new(with!(sinks::NatsSettings, nats(&url)?))?),
         #[cfg(feature = "rabbitmq")]
         "amqp" | "amqps" => {
             Arc::new(sendoff_sinks::RabbitMq::new(with!(sinks::RabbitMqSettings, rabbitmq(&url)?))?)
@@ -210,5 +210,22 @@ mod tests {
         assert!(error("nats://host:4222/s?make=x").contains("only ?create="));
         let made = format!("{:?}", sink("nats://host:4222/orders?create=orders.>,paid").unwrap());
         assert!(made.contains("orders.>") && made.contains("paid"), "{made}");
+    }
+
+    #[cfg(feature = "nats")]
+    #[test]
+    fn a_nats_sink_is_let_in_by_one_way() {
+        let made = |settings: &str| {
+            let text = format!("url = \"nats://host:4222/orders\"\n{settings}");
+            configured(&toml::from_str(&text).unwrap()).map(|sink| format!("{sink:?}"))
+        };
+        let by_file = "credentials = { file = \"/run/secrets/nats.creds\" }";
+        let shown = made(by_file).unwrap();
+        assert!(shown.contains("credentials: Some(Secret(file /run/secrets/nats.creds))"), "{shown}");
+        let shown = made("nkey = \"s3cret\"").unwrap();
+        assert!(shown.contains("nkey: Some(Secret(..))") && !shown.contains("s3cret"), "{shown}");
+        let error = made(&format!("{by_file}\npassword = \"s3cret\"")).unwrap_err().to_string();
+        assert!(error.contains("host:4222: ") && error.contains("give one of them"), "{error}");
+        assert!(!error.contains("s3cret"), "{error}");
     }
 }

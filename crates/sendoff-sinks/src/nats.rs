@@ -1,6 +1,7 @@
 //! NATS JetStream: each event one message, acknowledged by its stream, which drops what it has seen.
 
 mod access;
+mod user_key;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -51,6 +52,10 @@ pub struct NatsConfig {
     pub password: Option<Secret>,
     /// A token, instead of user and password; read anew for each connection.
     pub token: Option<Secret>,
+    /// What a `.creds` file has, a user's JWT and seed, instead of user and password; read anew for each connection.
+    pub credentials: Option<Secret>,
+    /// The seed of a user's nkey, `SU…`, instead of user and password; read anew for each connection.
+    pub nkey: Option<Secret>,
     /// Whom to trust: certificates of authorities as PEM, and nobody else. With it a server that does not encrypt is not spoken to. None: who the system trusts.
     pub ca_file: Option<PathBuf>,
     /// A certificate that the server knows this client by, as PEM, with those that it was signed by. This and its key are read once, with the first event.
@@ -75,6 +80,8 @@ impl NatsConfig {
             username: None,
             password: None,
             token: None,
+            credentials: None,
+            nkey: None,
             ca_file: None,
             client_cert_file: None,
             client_key_file: None,
@@ -97,6 +104,8 @@ impl fmt::Debug for NatsConfig {
             .field("username", &self.username)
             .field("password", &self.password)
             .field("token", &self.token)
+            .field("credentials", &self.credentials)
+            .field("nkey", &self.nkey)
             .field("ca_file", &self.ca_file)
             .field("client_cert_file", &self.client_cert_file)
             .field("client_key_file", &self.client_key_file)
@@ -111,6 +120,8 @@ impl fmt::Debug for NatsConfig {
 /// Publishes each event to a stream, with its id as `Nats-Msg-Id`: within the stream's duplicate window a second delivery is dropped there.
 pub struct Nats {
     config: NatsConfig,
+    servers: Vec<ServerAddr>,
+    login: Login,
     /// One for as long as the sink lives: what it could not send when its connection was lost it sends before anything else.
     connected: tokio::sync::Mutex<Option<Connected>>,
     /// The stream's duplicate window, once it is known.
@@ -132,13 +143,22 @@ struct Connected {
 
 impl Nats {
     /// A sink of this stream, which is connected to with the first event.
-    pub fn new(config: NatsConfig) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// A URL that is none, and more than one way to be let in.
+    pub fn new(config: NatsConfig) -> Result<Self, SinkError> {
+        let wrong = |error: String| SinkError::new("nats", error);
+        let servers = servers(&config.url).map_err(wrong)?;
+        let login =
+            Login::new(&config, &servers).map_err(|error| wrong(format!("{}: {error}", named(&servers))))?;
+        Ok(Self {
             config,
+            servers,
+            login,
             connected: tokio::sync::Mutex::default(),
             window: Mutex::default(),
             trouble: Arc::default(),
-        }
+        })
     }
 
     /// Connects, unless it has before, and finds the stream.
@@ -147,9 +167,9 @@ impl Nats {
         if let Some(connected) = &*held {
             return Ok(connected.clone());
         }
-        let servers = self.servers()?;
         let files = self.config.tls_files();
-        let options = Login::new(&self.config, &servers)
+        let login = self.login.clone();
+        let options = login
             .options(Arc::clone(&self.trouble))
             .tls_client_config(files.client()?)
             .require_tls(files.are_given())
@@ -161,31 +181,14 @@ impl Nats {
                     Duration::from_millis(10) * u32::try_from(attempts).unwrap_or(u32::MAX).min(1_000);
                 pause.min(RECONNECT_MAX)
             });
-        let client = options.connect(servers).await.map_err(|error| self.trouble.unreachable(&error))?;
+        let client =
+            options.connect(&self.servers).await.map_err(|error| self.trouble.unreachable(&error))?;
         let mut context = async_nats::jetstream::new(client.clone());
         context.set_timeout(self.config.timeout);
         let connected = Connected { client, context };
         self.find_stream(&connected).await?;
         *held = Some(connected.clone());
         Ok(connected)
-    }
-
-    fn servers(&self) -> Result<Vec<ServerAddr>, String> {
-        let servers = self.config.url.split(',').map(|server| server.trim().parse());
-        // Not its text: it may repeat the URL.
-        servers
-            .collect::<Result<_, _>>()
-            .map_err(|_| "its URL cannot be read; give nats://host:4222".to_owned())
-    }
-
-    /// Hosts and ports, for people.
-    fn name(&self) -> String {
-        let servers = self.servers().unwrap_or_default();
-        let named = servers.iter().map(|server| match server.host() {
-            host if host.contains(':') => format!("[{host}]:{}", server.port()),
-            host => format!("{host}:{}", server.port()),
-        });
-        named.collect::<Vec<_>>().join(", ")
     }
 
     /// The stream is there, or made if that is wanted.
@@ -226,7 +229,7 @@ impl Nats {
         };
         let answered = tokio::time::timeout(PING_TIMEOUT, asked).await;
         let answered = answered.unwrap_or_else(|_| Err(Unusable::silent()));
-        answered.map_err(|unusable| unusable.of(&self.name()))
+        answered.map_err(|unusable| unusable.of(&named(&self.servers)))
     }
 
     /// Sends the messages, and waits for their acknowledgements.
@@ -295,6 +298,21 @@ impl Sink for Nats {
         }
         Ok(())
     }
+}
+
+fn servers(url: &str) -> Result<Vec<ServerAddr>, String> {
+    let servers = url.split(',').map(|server| server.trim().parse());
+    // Not its text: it may repeat the URL.
+    servers.collect::<Result<_, _>>().map_err(|_| "its URL cannot be read; give nats://host:4222".to_owned())
+}
+
+/// Hosts and ports, for people.
+fn named(servers: &[ServerAddr]) -> String {
+    let named = servers.iter().map(|server| match server.host() {
+        host if host.contains(':') => format!("[{host}]:{}", server.port()),
+        host => format!("{host}:{}", server.port()),
+    });
+    named.collect::<Vec<_>>().join(", ")
 }
 
 /// An event as it is published.
@@ -408,11 +426,22 @@ mod tests {
     async fn a_secret_is_shown_nowhere() {
         let secret = || Some(Secret::Plain("s3cret".to_owned()));
         let config = NatsConfig::new("nats://user:s3cret@127.0.0.1:1", "s");
-        let sink = Nats::new(NatsConfig { password: secret(), token: secret(), ..config });
+        let sink = Nats::new(NatsConfig { password: secret(), token: secret(), ..config }).unwrap();
         let (checked, delivery) = (sink.check().await, sink.publish(&[claimed(1, None, b"x")]).await);
         let shown = format!("{sink:?} {checked:?} {delivery:?}");
         assert!(!shown.contains("s3cret") && shown.contains("127.0.0.1:1: "), "{shown}");
-        let error = Nats::new(NatsConfig::new("nats://user:s3cret@h:port", "s")).check().await.unwrap_err();
+        let error = Nats::new(NatsConfig::new("nats://user:s3cret@h:port", "s")).unwrap_err();
         assert!(!error.to_string().contains("s3cret"), "{error}");
+        let by_key = NatsConfig::new("nats://127.0.0.1:1", "s");
+        for config in
+            [NatsConfig { credentials: secret(), ..by_key.clone() }, NatsConfig { nkey: secret(), ..by_key }]
+        {
+            let error =
+                Nats::new(NatsConfig { password: secret(), ..config.clone() }).unwrap_err().to_string();
+            assert!(error.contains("127.0.0.1:1: user and password"), "{error}");
+            let sink = Nats::new(config).unwrap();
+            let shown = format!("{error} {sink:?} {:?}", sink.check().await);
+            assert!(!shown.contains("s3cret"), "{shown}");
+        }
     }
 }

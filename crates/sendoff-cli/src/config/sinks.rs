@@ -155,6 +155,10 @@ settings! {
         password: Hidden,
         /// A token, instead of user and password.
         token: Hidden,
+        /// What a .creds file has, a user's JWT and seed, instead of user and password.
+        credentials: Hidden,
+        /// The seed of a user's nkey, SU…, instead of user and password.
+        nkey: Hidden,
         /// Whom to trust: certificates of authorities as PEM, and nobody else.
         ca_file: PathBuf,
         /// A certificate that the server knows this client by, as PEM.

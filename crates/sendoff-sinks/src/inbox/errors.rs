@@ -66,7 +66,11 @@ fn by_mysql(number: u16, text: String) -> Fault {
     match number {
         1146 => Fault::Wrong(format!("{text}; make it, or let it be made with `create`")),
         1054 => Fault::Wrong(format!("{text}; the table was not made for this")),
-        1044 | 1045 | 1698 => Fault::Wrong(format!("{text}; user or password are wrong")),
+        // It says the same of a user who has to have a certificate and shows none.
+        1045 => Fault::Wrong(format!(
+            "{text}; user or password are wrong, or the user is known by a certificate: give `client_cert_file` and `client_key_file`"
+        )),
+        1044 | 1698 => Fault::Wrong(format!("{text}; user or password are wrong")),
         1142 | 1143 => Fault::Wrong(format!("{text}; the user needs INSERT and SELECT on the table")),
         // A deadlock, a lock that was not to be had, a statement that was stopped.
         1205 | 1213 | 1317 | 3024 | 1969 => Fault::Retry(text),

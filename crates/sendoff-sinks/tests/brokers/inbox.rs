@@ -15,6 +15,7 @@ use serde::Deserialize;
 use tempfile::TempDir;
 
 use crate::broker::{self, program};
+use crate::certificates::Authority;
 use crate::trial;
 
 const PYTHON: &str = "SENDOFF_TEST_PYTHON";
@@ -152,6 +153,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_row_that_the_table_refuses_stops_its_key_alone,
         a_table_that_is_not_there_is_said,
         a_wrong_password_is_said_and_not_shown,
+        a_server_that_does_not_encrypt_is_not_spoken_to,
     ];
     let is_missing = broker::is_missing("python", &[PYTHON]);
     trials.push(trial("inbox_sqlite::a_file_takes_each_event_once".to_owned(), is_missing, file));
@@ -199,6 +201,23 @@ async fn a_wrong_password_is_said_and_not_shown(server: Server) {
     let error = sink.check().await.unwrap_err().to_string();
     assert!(error.contains(&database.address().to_string()), "{error}");
     assert!(error.contains("user or password are wrong") && !error.contains("wr0ng"), "{error}");
+}
+
+/// Who names an authority wants to know whom it speaks to, whatever the URL says.
+async fn a_server_that_does_not_encrypt_is_not_spoken_to(server: Server) {
+    let database = Database::open(server).await;
+    let authority = Authority::new();
+    let address = database.address();
+    let mode = if server.kind == "mysql" { "ssl-mode=PREFERRED" } else { "sslmode=prefer" };
+    let plain = database.config(address);
+    let url = format!("{}?{mode}", plain.url);
+    Inbox::new(InboxConfig { url: url.clone(), ..plain.clone() }).unwrap().check().await.unwrap();
+    let sink = Inbox::new(InboxConfig { url, ca_file: Some(authority.file()), ..plain }).unwrap();
+    let error = sink.check().await.unwrap_err().to_string();
+    assert!(error.contains("does it speak TLS there?") && error.contains(&address.to_string()), "{error}");
+    let delivery = sink.publish(&[claimed(1, None, "x")]).await.remove(0);
+    assert!(matches!(&delivery, Delivery::Down { error } if error.contains("speak TLS")), "{delivery:?}");
+    assert_eq!(database.received().await.len(), 0);
 }
 
 fn file_config(directory: &TempDir) -> InboxConfig {

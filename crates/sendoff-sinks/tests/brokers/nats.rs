@@ -1,5 +1,7 @@
 //! NATS JetStream, read back over its plain protocol.
 
+mod users;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -16,11 +18,18 @@ use sendoff_sinks::{NatsConfig, NatsStream};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use self::users::{
+    a_user_is_known_by_its_nkey, a_user_of_an_operator_is_known_by_its_credentials,
+    credentials_that_are_none_are_said, credentials_that_are_revoked_are_read_again,
+    credentials_that_expire_are_said_and_read_again,
+};
 use crate::broker::{self, Broker, free_port, program};
 use crate::trial;
 
 const SERVER: &str = "SENDOFF_TEST_NATS";
 const STREAM: &str = "suite";
+/// The configuration of a server that has one.
+const FILE: &str = "nats.conf";
 
 pub(crate) fn is_missing() -> bool {
     broker::is_missing("nats", &[SERVER])
@@ -30,7 +39,9 @@ pub(crate) fn is_missing() -> bool {
 pub(crate) struct Nats {
     broker: Broker,
     port: u16,
-    _directory: TempDir,
+    directory: TempDir,
+    /// What the reader says of itself.
+    reader: Value,
 }
 
 impl Nats {
@@ -39,6 +50,10 @@ impl Nats {
     }
 
     async fn start_with(options: &'static [&'static str]) -> Self {
+        Self::start_configured("", options, json!({})).await
+    }
+
+    async fn start_configured(text: &str, options: &'static [&'static str], reader: Value) -> Self {
         loop {
             let directory = tempfile::tempdir().unwrap();
             let port = free_port();
@@ -49,9 +64,16 @@ impl Nats {
                     .args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"])
                     .arg(&path)
                     .args(options);
+                let file = path.join(FILE);
+                if file.exists() {
+                    command.arg("-c").arg(file);
+                }
                 command
             });
-            let nats = Self { broker, port, _directory: directory };
+            let nats = Self { broker, port, directory, reader: reader.clone() };
+            if !text.is_empty() {
+                nats.configure(text);
+            }
             nats.broker.start();
             if nats.until_ready().await {
                 return nats;
@@ -59,8 +81,13 @@ impl Nats {
         }
     }
 
+    /// For when it is started the next time.
+    fn configure(&self, text: &str) {
+        std::fs::write(self.directory.path().join(FILE), text).unwrap();
+    }
+
     async fn until_ready(&self) -> bool {
-        self.broker.until(|| Plain::connect(self.port).is_some()).await
+        self.broker.until(|| Plain::connect(self.port, &self.reader).is_some()).await
     }
 
     /// As the program takes it.
@@ -83,7 +110,7 @@ impl Nats {
 
 impl SinkHarness for Nats {
     fn sink_at(&self, address: SocketAddr) -> Arc<dyn Sink> {
-        Arc::new(sendoff_sinks::Nats::new(self.config_at(address)))
+        Arc::new(sendoff_sinks::Nats::new(self.config_at(address)).unwrap())
     }
 
     fn address(&self) -> SocketAddr {
@@ -91,7 +118,7 @@ impl SinkHarness for Nats {
     }
 
     async fn received(&self) -> Vec<Received> {
-        let mut plain = Plain::connect(self.port).expect("it runs");
+        let mut plain = Plain::connect(self.port, &self.reader).expect("it runs");
         let info = plain.ask(&[(format!("$JS.API.STREAM.INFO.{STREAM}"), json!({}))]).remove(0);
         let state = &info["state"];
         let numbers = state["first_seq"].as_u64().unwrap_or(1)..=state["last_seq"].as_u64().unwrap_or(0);
@@ -154,12 +181,14 @@ struct Plain {
 }
 
 impl Plain {
-    fn connect(port: u16) -> Option<Self> {
+    fn connect(port: u16, login: &Value) -> Option<Self> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let mut plain = Self { reader: BufReader::new(stream) };
         plain.line()?.strip_prefix("INFO ")?;
-        plain.write(b"CONNECT {\"verbose\":false}\r\nSUB answers 1\r\nPING\r\n");
+        let mut hello = login.clone();
+        hello["verbose"] = json!(false);
+        plain.write(format!("CONNECT {hello}\r\nSUB answers 1\r\nPING\r\n").as_bytes());
         // A server that wants a password is there as well.
         let answer = plain.line()?;
         (answer == "PONG" || answer.starts_with("-ERR 'Authorization")).then_some(plain)
@@ -217,12 +246,17 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_payload_that_is_too_large_is_rejected_alone,
         a_wrong_password_is_said_and_not_shown,
         many_calls_at_once_do_not_wait_for_each_other,
+        a_user_is_known_by_its_nkey,
+        a_user_of_an_operator_is_known_by_its_credentials,
+        credentials_that_are_revoked_are_read_again,
+        credentials_that_expire_are_said_and_read_again,
+        credentials_that_are_none_are_said,
     ]
 }
 
 async fn a_stream_that_is_not_there_is_named() {
     let nats = Nats::start().await;
-    let sink = sendoff_sinks::Nats::new(NatsConfig::new(nats.config().url, "orders"));
+    let sink = sendoff_sinks::Nats::new(NatsConfig::new(nats.config().url, "orders")).unwrap();
     let error = sink.check().await.unwrap_err().to_string();
     assert!(error.contains("there is no stream `orders`") && error.contains("create it"), "{error}");
     let deliveries = sink.publish(&[claimed(1, None, "x")]).await;
@@ -232,7 +266,7 @@ async fn a_stream_that_is_not_there_is_named() {
 async fn a_subject_of_no_stream_is_the_events() {
     let nats = Nats::start().await;
     let config = NatsConfig { subject: "elsewhere.{topic}".parse().unwrap(), ..nats.config() };
-    let deliveries = sendoff_sinks::Nats::new(config).publish(&[claimed(1, None, "x")]).await;
+    let deliveries = sendoff_sinks::Nats::new(config).unwrap().publish(&[claimed(1, None, "x")]).await;
     assert!(
         matches!(&deliveries[0], Delivery::Retry { error, .. } if error.contains("no stream has its subject")),
         "{deliveries:?}"
@@ -257,7 +291,7 @@ async fn a_wrong_password_is_said_and_not_shown() {
     let nats = Nats::start_with(&["--user", "user", "--pass", "r:ght"]).await;
     for (user, is_right) in [("", false), ("user:wr0ng@", false), ("user:r%3Aght@", true)] {
         let url = format!("nats://{user}127.0.0.1:{}", nats.port);
-        let sink = sendoff_sinks::Nats::new(NatsConfig { url, ..nats.config() });
+        let sink = sendoff_sinks::Nats::new(NatsConfig { url, ..nats.config() }).unwrap();
         let checked = sink.check().await;
         assert_eq!(checked.is_ok(), is_right, "{checked:?}");
         if let Err(error) = checked {

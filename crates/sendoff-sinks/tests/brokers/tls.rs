@@ -1,5 +1,6 @@
 //! Servers that encrypt and want to know who asks: whom a sink trusts, who it is, and secrets that change while it runs.
 
+mod mariadb;
 mod postgres;
 mod servers;
 
@@ -79,6 +80,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         "rabbitmq", servers::RabbitMq, rabbitmq::is_missing();
         "mqtt", servers::Mqtt, mqtt::is_missing();
         "inbox_postgres", postgres::Postgres, postgres::is_missing();
+        "inbox_mariadb", mariadb::MariaDb, mariadb::is_missing();
     ];
     trials
 }

@@ -1,7 +1,6 @@
 //! A cluster of its own: the one that the other cases share neither encrypts nor asks for a password.
 
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::sync::Arc;
 use sendoff::{Sink, SinkError};
 use sendoff_sinks::{Inbox, InboxConfig};
 
-use super::servers::{Process, TIMEOUT, local};
+use super::servers::{Process, TIMEOUT, is_root, local, run};
 use super::{Access, FIRST, SECOND, Secured, Setting};
 use crate::broker;
 
@@ -36,15 +35,6 @@ fn command(name: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid", ACCOUNT, "--regid", ACCOUNT, "--clear-groups"]).arg(program);
     command
-}
-
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A file that the server may read, and nobody else.

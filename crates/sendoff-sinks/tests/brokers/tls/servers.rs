@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -24,6 +25,17 @@ const ROTATED: &str = "relay:$7$101$GaPdKwy4bBopqg9/$RTuuf8fI2nL/C/WfXKtCio6jI6/
 
 pub(super) fn local(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// A server may be told not to run as root, or not want to.
+pub(super) fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+/// To its end, which is a good one.
+pub(super) fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A process that is configured by the files in its directory.
@@ -179,7 +191,7 @@ impl Secured for Nats {
             password: access.password,
             timeout: TIMEOUT,
             ..NatsConfig::new(format!("tls://{}", self.address()), "suite")
-        })))
+        })?))
     }
 
     async fn change_password(&self) {
