@@ -27,6 +27,8 @@ pub(super) struct Admitted {
     pub(super) moved: Vec<Settlement>,
     /// Lanes that have nothing left of what their last owner was lost with.
     pub(super) calm: Vec<Lane>,
+    /// The lane of each that is kept until its turn comes.
+    kept: Vec<Lane>,
 }
 
 /// Looks at each row in turn.
@@ -40,6 +42,15 @@ struct Admission<'a> {
     keys: hashbrown::HashMap<Arc<str>, KeyState>,
 }
 
+/// Whether an event may go.
+enum Turn {
+    Now,
+    /// Once those of its key that are in flight are delivered.
+    Next,
+    /// Not with this fetch.
+    Never,
+}
+
 /// What a fetch has brought of one key so far.
 #[derive(Debug, Default)]
 struct KeyState {
@@ -47,6 +58,8 @@ struct KeyState {
     run: u32,
     /// One was passed over: the rest of this fetch is too.
     closed: bool,
+    /// One comes after those in flight: so does the rest.
+    follows: bool,
     /// Its parked events are diverted: the marker, and whether any event was left to follow it.
     diverting: Option<(Settlement, bool)>,
 }
@@ -117,14 +130,15 @@ impl State {
 
     /// Lanes of which a full page was read and nothing handed out, though there was room.
     fn reach_further(&mut self, plan: &Plan, full: LaneSet, admitted: &Admitted) {
-        let is_filled = admitted.handed.len() >= plan.room;
+        let is_filled = admitted.handed.len() + admitted.kept.len() >= plan.room;
         self.spread.note(is_filled, !full.is_empty());
         if is_filled {
             return;
         }
         let has_given = |lane: Lane| {
             let handed = admitted.handed.iter().map(|claimed| claimed.event.lane);
-            handed.chain(admitted.moved.iter().map(|moved| moved.lane)).any(|given| given == lane)
+            let moved = admitted.moved.iter().map(|moved| moved.lane);
+            handed.chain(moved).chain(admitted.kept.iter().copied()).any(|given| given == lane)
         };
         for number in full.iter().filter(|lane| !has_given(*lane)) {
             let Some(lane) = self.lane(plan.tokens[&number]) else { continue };
@@ -151,7 +165,12 @@ impl Admission<'_> {
         if (is_recent && !key_is_recent) || flying.is_some_and(|event| event.is_delivered) {
             return true;
         }
-        if is_recent || lane.draining || flying.is_some() {
+        let is_known = flying.is_some() || lane.followers.contains(row.event.position);
+        if is_known && !is_recent && !key_is_recent && !lane.draining {
+            self.follow(&row);
+            return true;
+        }
+        if is_recent || lane.draining || is_known {
             self.close(&row);
             return true;
         }
@@ -166,15 +185,40 @@ impl Admission<'_> {
             }
             return true;
         }
-        if row.hold == Hold::Draining || key_is_recent || self.must_wait(lane, &row) {
+        let turn = match row.hold == Hold::Draining || key_is_recent {
+            true => Turn::Never,
+            false => self.turn(lane, &row),
+        };
+        if matches!(turn, Turn::Never) {
             self.close(&row);
             return true;
         }
-        if self.admitted.handed.len() == self.plan.room || self.pace == Pace::Alone {
+        let is_full = self.admitted.handed.len() + self.admitted.kept.len() == self.plan.room;
+        if is_full || self.pace == Pace::Alone {
             return false;
         }
-        self.hand_out(lane, row);
+        match turn {
+            Turn::Now => self.hand_out(lane, row),
+            Turn::Next | Turn::Never => self.keep(state, row),
+        }
         true
+    }
+
+    /// Keeps an event for its turn, if it can be kept.
+    fn keep(&mut self, state: &mut State, row: Fetched) {
+        self.follow(&row);
+        let number = row.event.lane;
+        let Some(lane) = state.lanes.get(&number) else { return };
+        let is_plain = row.place.is_hot() && row.corrupt.is_none();
+        let may_stay = is_plain && !lane.is_careful() && !self.plan.only_alone;
+        let key = row.event.key.clone().unwrap_or_default();
+        if may_stay && state.keep_follower(number, row, self.config) {
+            self.admitted.kept.push(number);
+            return;
+        }
+        // It comes before those, if any are kept.
+        state.give_up_followers(number, &key);
+        self.keys.entry_ref(key.as_str()).or_default().closed = true;
     }
 
     /// What is moved rather than handed out.
@@ -215,31 +259,45 @@ impl Admission<'_> {
         true
     }
 
-    /// An earlier one of its key was passed over, or is in flight since before this fetch, or enough of them go along.
-    fn must_wait(&self, lane: &LaneState, row: &Fetched) -> bool {
-        let Some(key) = row.event.key.as_deref() else { return false };
-        match self.keys.get(key) {
-            Some(known) if known.closed => true,
+    /// Whether an earlier one of its key was passed over, or is in flight since before this fetch, or enough of them go along.
+    fn turn(&self, lane: &LaneState, row: &Fetched) -> Turn {
+        let Some(key) = row.event.key.as_deref() else { return Turn::Now };
+        let is_next = match self.keys.get(key) {
+            Some(known) if known.closed => return Turn::Never,
+            Some(known) if known.follows => true,
             Some(known) if known.run > 0 => known.run >= self.config.run,
-            _ => lane.is_busy(key),
-        }
+            _ => lane.is_busy(key) || lane.followers.has_key(key),
+        };
+        if is_next { Turn::Next } else { Turn::Now }
     }
 
     /// An earlier one of its key is in flight, or was passed over in this fetch.
     fn is_under_way(&self, lane: &LaneState, row: &Fetched) -> bool {
         row.event.key.as_deref().is_some_and(|key| {
-            lane.has_in_flight(key) || self.keys.get(key).is_some_and(|known| known.closed)
+            lane.has_in_flight(key) || self.keys.get(key).is_some_and(|known| known.closed || known.follows)
         })
     }
 
     fn close(&mut self, row: &Fetched) {
-        let Some(key) = row.event.key.as_deref() else { return };
-        let known = self.keys.entry_ref(key).or_default();
-        known.closed = true;
+        if let Some(known) = self.wait(row) {
+            known.closed = true;
+        }
+    }
+
+    fn follow(&mut self, row: &Fetched) {
+        if let Some(known) = self.wait(row) {
+            known.follows = true;
+        }
+    }
+
+    /// It does not go along.
+    fn wait(&mut self, row: &Fetched) -> Option<&mut KeyState> {
+        let known = self.keys.entry_ref(row.event.key.as_deref()?).or_default();
         if let Some((_, is_followed)) = &mut known.diverting {
             // It comes back and has to follow then.
             *is_followed = true;
         }
+        Some(known)
     }
 
     fn hand_out(&mut self, lane: &mut LaneState, row: Fetched) {

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::config::{OnExhausted, Outcome, Receipt, Stats, Summary};
 use super::floors::Reading;
+use super::followers::Followers;
 use super::plan::Spread;
 use crate::event::Attempts;
 use crate::outbox::{
@@ -78,6 +79,8 @@ pub(super) struct LaneState {
     pub(super) accusation: Option<Settlement>,
     pub(super) in_flight: hashbrown::HashMap<i64, InFlight>,
     keys: hashbrown::HashMap<Arc<str>, KeyInFlight>,
+    /// What was read and comes after those in flight.
+    pub(super) followers: Followers,
     /// Rows deleted since the horizon was found.
     pub(super) gone: u64,
     /// So many rows more are read: what was read last was all of keys that have to wait.
@@ -101,6 +104,7 @@ impl LaneState {
             accusation: None,
             in_flight: hashbrown::HashMap::new(),
             keys: hashbrown::HashMap::new(),
+            followers: Followers::default(),
             gone: 0,
             reach: 0,
         }
@@ -131,14 +135,19 @@ impl LaneState {
             return;
         }
         event.is_delivered = true;
-        if let Some(of_key) = event.key.as_ref().and_then(|key| self.keys.get_mut(key)) {
+        if let Some(key) = &event.key
+            && let Some(of_key) = self.keys.get_mut(key)
+        {
             of_key.undelivered -= 1;
+            if of_key.undelivered == 0 {
+                self.followers.free(key);
+            }
         }
     }
 
-    /// One of this key is in flight, and may come back to where it was.
+    /// One of this key is in flight, or about to be, and may come back to where it was.
     pub(super) fn has_in_flight(&self, key: &str) -> bool {
-        self.keys.contains_key(key)
+        self.keys.contains_key(key) || self.followers.has_key(key)
     }
 
     /// One of this key is in flight, and what became of it is not known.
@@ -153,6 +162,9 @@ impl LaneState {
         {
             of_key.all -= 1;
             of_key.undelivered -= u32::from(!event.is_delivered);
+            if of_key.undelivered == 0 && !event.is_delivered {
+                self.followers.free(&key);
+            }
             if of_key.all == 0 {
                 self.keys.remove(&key);
             }
@@ -429,13 +441,15 @@ impl State {
     /// It is not in flight any more. Its key stays free: what a fetch has seen of the key still holds.
     fn end(&mut self, number: Lane, position: i64, stays_free: bool) {
         let Some(lane) = self.lanes.get_mut(&number) else { return };
+        let key = lane.in_flight.get(&position).and_then(|event| event.key.clone()).filter(|_| !stays_free);
+        lane.end(position);
+        if let Some(key) = &key {
+            self.give_up_followers(number, key);
+        }
         if self.fetching {
             self.recent.positions.insert(position);
-            if !stays_free {
-                self.recent.keys.extend(lane.in_flight.get(&position).and_then(|event| event.key.clone()));
-            }
+            self.recent.keys.extend(key);
         }
-        lane.end(position);
     }
 
     /// It is as if it had not been handed out.
@@ -445,7 +459,7 @@ impl State {
     }
 
     /// It may be there still, and is to be read again.
-    fn put_back(&mut self, number: Lane, position: i64) {
+    pub(super) fn put_back(&mut self, number: Lane, position: i64) {
         if let Some(lane) = self.lanes.get_mut(&number) {
             lane.reading.put_back(position);
             if self.fetching {
