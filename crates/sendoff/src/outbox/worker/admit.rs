@@ -212,12 +212,15 @@ impl Admission<'_> {
         let is_plain = row.place.is_hot() && row.corrupt.is_none();
         let may_stay = is_plain && !lane.is_careful() && !self.plan.only_alone;
         let key = row.event.key.clone().unwrap_or_default();
+        let has_after = lane.followers.has_after(&key, row.event.position);
         if may_stay && state.keep_follower(number, row, self.config) {
             self.admitted.kept.push(number);
             return;
         }
-        // It comes before those, if any are kept.
-        state.give_up_followers(number, &key);
+        // They must not go before it.
+        if has_after {
+            state.give_up_followers(number, &key);
+        }
         self.keys.entry_ref(key.as_str()).or_default().closed = true;
     }
 

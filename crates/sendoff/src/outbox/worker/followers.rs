@@ -38,6 +38,12 @@ impl Followers {
         self.keys.contains_key(key)
     }
 
+    /// Whether one of its key comes after this position.
+    pub(super) fn has_after(&self, key: &str, position: i64) -> bool {
+        let last = self.keys.get(key).and_then(VecDeque::back);
+        last.is_some_and(|last| last.event.position > position)
+    }
+
     /// How many there are of a key.
     fn of_key(&self, key: &str) -> usize {
         self.keys.get(key).map_or(0, VecDeque::len)
@@ -260,9 +266,9 @@ mod tests {
         assert_eq!(worker.claim(&all), (vec![4], 2), "3 and 5 come after 1");
         assert_eq!(worker.claim(&all), (vec![], 5), "and need not be read again");
         worker.deliver(2);
-        assert_eq!(worker.claim(&all), (vec![], 5));
+        assert_eq!(worker.claim(&all), (vec![], 100), "as nothing else is");
         worker.deliver(1);
-        assert_eq!(worker.claim(&all), (vec![3, 5], 5));
+        assert_eq!(worker.claim(&all), (vec![3, 5], 100));
         assert_eq!(worker.state.follower_bytes(), 0);
         worker.settle(1, Outcome::Published);
         worker.settle(2, Outcome::Published);
