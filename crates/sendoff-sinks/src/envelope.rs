@@ -17,6 +17,8 @@
     allow(dead_code)
 )]
 
+mod carrier;
+
 use std::borrow::Cow;
 
 use base64::Engine as _;
@@ -27,6 +29,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+
+pub(crate) use self::carrier::Carrier;
+use self::carrier::{AttributeNames, BARE, whole};
 
 /// The content type of a structured event.
 const STRUCTURED: &str = "application/cloudevents+json; charset=UTF-8";
@@ -59,127 +64,8 @@ pub struct EnvelopeConfig {
     pub source: Option<String>,
 }
 
-/// What the attributes of a CloudEvent are called, each with its prefix: put together once, not for each event.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct AttributeNames {
-    pub(crate) prefix: &'static str,
-    specversion: &'static str,
-    id: &'static str,
-    source: &'static str,
-    kind: &'static str,
-    time: &'static str,
-    subject: &'static str,
-    partitionkey: &'static str,
-    position: &'static str,
-    epoch: &'static str,
-}
-
-macro_rules! attribute_names {
-    ($prefix:literal) => {
-        AttributeNames {
-            prefix: $prefix,
-            specversion: concat!($prefix, "specversion"),
-            id: concat!($prefix, "id"),
-            source: concat!($prefix, "source"),
-            kind: concat!($prefix, "type"),
-            time: concat!($prefix, "time"),
-            subject: concat!($prefix, "subject"),
-            partitionkey: concat!($prefix, "partitionkey"),
-            position: concat!($prefix, "sendoffposition"),
-            epoch: concat!($prefix, "sendoffepoch"),
-        }
-    };
-}
-
-/// As they are in a structured event.
-const BARE: AttributeNames = attribute_names!("");
-
 /// An attribute or a header, with its name.
 type Named<'e> = (&'e str, Cow<'e, str>);
-
-/// What a broker's headers can hold.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Carrier {
-    /// What it calls the attributes of a CloudEvent.
-    pub(crate) attributes: AttributeNames,
-    /// Names are of letters, digits and marks, as in HTTP, and upper and lower case are the same.
-    pub(crate) names_are_tokens: bool,
-    /// What the attributes say is printable ASCII; anything else is written as %XX. The event's own headers go as they are.
-    pub(crate) attributes_are_ascii: bool,
-    /// A name may have so many bytes.
-    pub(crate) name_max: usize,
-}
-
-impl Carrier {
-    /// HTTP headers, as the HTTP binding of CloudEvents has them.
-    #[cfg(feature = "http")]
-    pub(crate) const HTTP: Self = Self {
-        attributes: attribute_names!("ce-"),
-        names_are_tokens: true,
-        attributes_are_ascii: true,
-        name_max: 8_192,
-    };
-
-    /// No headers: names are checked, no more.
-    #[cfg(feature = "_aws")]
-    const AWS: Self = Self {
-        attributes: attribute_names!(""),
-        names_are_tokens: false,
-        attributes_are_ascii: false,
-        name_max: usize::MAX,
-    };
-
-    /// AMQP headers, whose names are short strings.
-    #[cfg(feature = "rabbitmq")]
-    pub(crate) const RABBITMQ: Self = Self {
-        attributes: attribute_names!("cloudEvents:"),
-        names_are_tokens: false,
-        attributes_are_ascii: false,
-        name_max: 255,
-    };
-
-    /// A JSON object.
-    #[cfg(feature = "inbox")]
-    pub(crate) const INBOX: Self = Self {
-        attributes: attribute_names!("ce-"),
-        names_are_tokens: false,
-        attributes_are_ascii: false,
-        name_max: usize::MAX,
-    };
-
-    /// Kafka headers, as the Kafka binding of CloudEvents has them.
-    #[cfg(feature = "kafka")]
-    pub(crate) const KAFKA: Self = Self {
-        attributes: attribute_names!("ce_"),
-        names_are_tokens: false,
-        attributes_are_ascii: false,
-        name_max: usize::MAX,
-    };
-
-    /// User properties of MQTT 5, which the MQTT binding of CloudEvents gives no prefix.
-    #[cfg(feature = "mqtt")]
-    pub(crate) const MQTT: Self = Self {
-        attributes: attribute_names!(""),
-        names_are_tokens: false,
-        attributes_are_ascii: false,
-        name_max: 65_535,
-    };
-
-    #[cfg(feature = "nats")]
-    pub(crate) const NATS: Self = Self {
-        attributes: attribute_names!("ce-"),
-        names_are_tokens: true,
-        attributes_are_ascii: true,
-        name_max: usize::MAX,
-    };
-    #[cfg(feature = "redis")]
-    pub(crate) const REDIS: Self = Self {
-        attributes: attribute_names!("ce-"),
-        names_are_tokens: false,
-        attributes_are_ascii: false,
-        name_max: usize::MAX,
-    };
-}
 
 /// An event as it goes over the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -321,65 +207,6 @@ pub(crate) fn written_at(event: &Event) -> Result<String, String> {
     time.format(&Rfc3339).map_err(|error| error.to_string())
 }
 
-impl Carrier {
-    /// Makes an attribute's value one that this carrier can hold.
-    fn fit(&self, name: &str, value: &mut Cow<'_, str>) -> Result<(), String> {
-        whole(name.strip_prefix(self.attributes.prefix).unwrap_or(name), value)?;
-        // As the HTTP binding of CloudEvents has it.
-        let is_plain = |letter: char| matches!(letter, '!'..='~') && !matches!(letter, '"' | '%');
-        if !self.attributes_are_ascii || value.chars().all(is_plain) {
-            return Ok(());
-        }
-        let mut encoded = String::with_capacity(value.len() * 3);
-        for letter in value.chars() {
-            if is_plain(letter) {
-                encoded.push(letter);
-            } else {
-                let mut buffer = [0; 4];
-                for byte in letter.encode_utf8(&mut buffer).bytes() {
-                    encoded.push_str(&format!("%{byte:02X}"));
-                }
-            }
-        }
-        *value = Cow::Owned(encoded);
-        Ok(())
-    }
-
-    fn check_name(&self, name: &str) -> Result<(), String> {
-        let shown = name.escape_debug();
-        if name.is_empty() {
-            return Err("it has a header without a name".to_owned());
-        }
-        if let Some(wrong) = name.chars().find(|letter| matches!(letter, '\r' | '\n' | '\0')) {
-            return Err(format!("its header name `{shown}` has a {}", called(wrong)));
-        }
-        if name.len() > self.name_max {
-            return Err(format!("its header name `{shown}` has more than {} bytes", self.name_max));
-        }
-        let is_token = |letter: char| letter.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(letter);
-        if self.names_are_tokens && !name.chars().all(is_token) {
-            return Err(format!("its header name `{shown}` has letters that this broker does not take"));
-        }
-        Ok(())
-    }
-
-    fn is_same(&self, one: &str, other: &str) -> bool {
-        if self.names_are_tokens { one.eq_ignore_ascii_case(other) } else { one == other }
-    }
-}
-
-/// A value that does not end before it ends.
-fn whole<'v>(name: &str, value: &'v str) -> Result<&'v str, String> {
-    match value.bytes().find(|letter| matches!(letter, b'\r' | b'\n' | b'\0')) {
-        Some(wrong) => Err(format!("its header `{}` has a {}", name.escape_debug(), called(wrong.into()))),
-        None => Ok(value),
-    }
-}
-
-fn called(letter: char) -> &'static str {
-    if letter == '\0' { "NUL" } else { "line break" }
-}
-
 /// The event as JSON. A payload that is JSON goes in as it is, digit for digit; any other as base64.
 fn structured(event: &Event, attributes: &[Named<'_>]) -> Vec<u8> {
     let text = |value: &str| serde_json::to_string(value).unwrap_or_default();
@@ -402,6 +229,7 @@ fn structured(event: &Event, attributes: &[Named<'_>]) -> Vec<u8> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::carrier::attribute_names;
     use super::*;
     use crate::json_line::tests::claimed;
 

@@ -6,10 +6,11 @@ use tokio::time::Instant;
 
 use hashbrown::hash_map::EntryRef;
 
+use super::changes::{behind, diverted, give_up};
 use super::config::{Claimed, WorkerConfig};
 use super::floors;
 use super::plan::Plan;
-use super::state::{InFlight, LaneState, Pace, State, Suspects, behind, diverted, give_up};
+use super::state::{InFlight, LaneState, Pace, State, Suspects};
 use crate::event::Attempts;
 use crate::outbox::{
     Cause, Change, Due, Failure, Fetched, Hold, LANES, Lane, LaneFetch, LaneSet, Page, Place, Reason,

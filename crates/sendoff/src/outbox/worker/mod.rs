@@ -2,6 +2,7 @@
 
 mod admit;
 mod baton;
+mod changes;
 mod config;
 mod floors;
 mod followers;
