@@ -6,11 +6,10 @@ use tokio::time::Instant;
 
 use hashbrown::hash_map::EntryRef;
 
-use super::changes::{behind, diverted, give_up};
 use super::config::{Claimed, WorkerConfig};
 use super::floors;
 use super::plan::Plan;
-use super::state::{InFlight, LaneState, Pace, State, Suspects};
+use super::state::{InFlight, LaneState, Pace, State, Suspects, behind, diverted, give_up};
 use crate::event::Attempts;
 use crate::outbox::{
     Cause, Change, Due, Failure, Fetched, Hold, LANES, Lane, LaneFetch, LaneSet, Page, Place, Reason,
@@ -28,8 +27,6 @@ pub(super) struct Admitted {
     pub(super) moved: Vec<Settlement>,
     /// Lanes that have nothing left of what their last owner was lost with.
     pub(super) calm: Vec<Lane>,
-    /// The lane of each that is kept until its turn comes.
-    kept: Vec<Lane>,
 }
 
 /// Looks at each row in turn.
@@ -43,15 +40,6 @@ struct Admission<'a> {
     keys: hashbrown::HashMap<Arc<str>, KeyState>,
 }
 
-/// Whether an event may go.
-enum Turn {
-    Now,
-    /// Once those of its key that are in flight are delivered.
-    Next,
-    /// Not with this fetch.
-    Never,
-}
-
 /// What a fetch has brought of one key so far.
 #[derive(Debug, Default)]
 struct KeyState {
@@ -59,8 +47,6 @@ struct KeyState {
     run: u32,
     /// One was passed over: the rest of this fetch is too.
     closed: bool,
-    /// One comes after those in flight: so does the rest.
-    follows: bool,
     /// Its parked events are diverted: the marker, and whether any event was left to follow it.
     diverting: Option<(Settlement, bool)>,
 }
@@ -131,15 +117,14 @@ impl State {
 
     /// Lanes of which a full page was read and nothing handed out, though there was room.
     fn reach_further(&mut self, plan: &Plan, full: LaneSet, admitted: &Admitted) {
-        let is_filled = admitted.handed.len() + admitted.kept.len() >= plan.room;
+        let is_filled = admitted.handed.len() >= plan.room;
         self.spread.note(is_filled, !full.is_empty());
         if is_filled {
             return;
         }
         let has_given = |lane: Lane| {
             let handed = admitted.handed.iter().map(|claimed| claimed.event.lane);
-            let moved = admitted.moved.iter().map(|moved| moved.lane);
-            handed.chain(moved).chain(admitted.kept.iter().copied()).any(|given| given == lane)
+            handed.chain(admitted.moved.iter().map(|moved| moved.lane)).any(|given| given == lane)
         };
         for number in full.iter().filter(|lane| !has_given(*lane)) {
             let Some(lane) = self.lane(plan.tokens[&number]) else { continue };
@@ -166,12 +151,7 @@ impl Admission<'_> {
         if (is_recent && !key_is_recent) || flying.is_some_and(|event| event.is_delivered) {
             return true;
         }
-        let is_known = flying.is_some() || lane.followers.contains(row.event.position);
-        if is_known && !is_recent && !key_is_recent && !lane.draining {
-            self.follow(&row);
-            return true;
-        }
-        if is_recent || lane.draining || is_known {
+        if is_recent || lane.draining || flying.is_some() {
             self.close(&row);
             return true;
         }
@@ -186,43 +166,15 @@ impl Admission<'_> {
             }
             return true;
         }
-        let turn = match row.hold == Hold::Draining || key_is_recent {
-            true => Turn::Never,
-            false => self.turn(lane, &row),
-        };
-        if matches!(turn, Turn::Never) {
+        if row.hold == Hold::Draining || key_is_recent || self.must_wait(lane, &row) {
             self.close(&row);
             return true;
         }
-        let is_full = self.admitted.handed.len() + self.admitted.kept.len() == self.plan.room;
-        if is_full || self.pace == Pace::Alone {
+        if self.admitted.handed.len() == self.plan.room || self.pace == Pace::Alone {
             return false;
         }
-        match turn {
-            Turn::Now => self.hand_out(lane, row),
-            Turn::Next | Turn::Never => self.keep(state, row),
-        }
+        self.hand_out(lane, row);
         true
-    }
-
-    /// Keeps an event for its turn, if it can be kept.
-    fn keep(&mut self, state: &mut State, row: Fetched) {
-        self.follow(&row);
-        let number = row.event.lane;
-        let Some(lane) = state.lanes.get(&number) else { return };
-        let is_plain = row.place.is_hot() && row.corrupt.is_none();
-        let may_stay = is_plain && !lane.is_careful() && !self.plan.only_alone;
-        let key = row.event.key.clone().unwrap_or_default();
-        let has_after = lane.followers.has_after(&key, row.event.position);
-        if may_stay && state.keep_follower(number, row, self.config) {
-            self.admitted.kept.push(number);
-            return;
-        }
-        // They must not go before it.
-        if has_after {
-            state.give_up_followers(number, &key);
-        }
-        self.keys.entry_ref(key.as_str()).or_default().closed = true;
     }
 
     /// What is moved rather than handed out.
@@ -263,45 +215,31 @@ impl Admission<'_> {
         true
     }
 
-    /// Whether an earlier one of its key was passed over, or is in flight since before this fetch, or enough of them go along.
-    fn turn(&self, lane: &LaneState, row: &Fetched) -> Turn {
-        let Some(key) = row.event.key.as_deref() else { return Turn::Now };
-        let is_next = match self.keys.get(key) {
-            Some(known) if known.closed => return Turn::Never,
-            Some(known) if known.follows => true,
+    /// An earlier one of its key was passed over, or is in flight since before this fetch, or enough of them go along.
+    fn must_wait(&self, lane: &LaneState, row: &Fetched) -> bool {
+        let Some(key) = row.event.key.as_deref() else { return false };
+        match self.keys.get(key) {
+            Some(known) if known.closed => true,
             Some(known) if known.run > 0 => known.run >= self.config.run,
-            _ => lane.is_busy(key) || lane.followers.has_key(key),
-        };
-        if is_next { Turn::Next } else { Turn::Now }
+            _ => lane.is_busy(key),
+        }
     }
 
     /// An earlier one of its key is in flight, or was passed over in this fetch.
     fn is_under_way(&self, lane: &LaneState, row: &Fetched) -> bool {
         row.event.key.as_deref().is_some_and(|key| {
-            lane.has_in_flight(key) || self.keys.get(key).is_some_and(|known| known.closed || known.follows)
+            lane.has_in_flight(key) || self.keys.get(key).is_some_and(|known| known.closed)
         })
     }
 
     fn close(&mut self, row: &Fetched) {
-        if let Some(known) = self.wait(row) {
-            known.closed = true;
-        }
-    }
-
-    fn follow(&mut self, row: &Fetched) {
-        if let Some(known) = self.wait(row) {
-            known.follows = true;
-        }
-    }
-
-    /// It does not go along.
-    fn wait(&mut self, row: &Fetched) -> Option<&mut KeyState> {
-        let known = self.keys.entry_ref(row.event.key.as_deref()?).or_default();
+        let Some(key) = row.event.key.as_deref() else { return };
+        let known = self.keys.entry_ref(key).or_default();
+        known.closed = true;
         if let Some((_, is_followed)) = &mut known.diverting {
             // It comes back and has to follow then.
             *is_followed = true;
         }
-        Some(known)
     }
 
     fn hand_out(&mut self, lane: &mut LaneState, row: Fetched) {

@@ -7,7 +7,6 @@
 use hashbrown::HashMap;
 use tokio::time::Instant;
 
-use super::followers::Followers;
 use super::plan::Plan;
 use super::state::{LaneState, State};
 use crate::outbox::{Lane, LaneFloor, Page};
@@ -40,23 +39,19 @@ impl LaneState {
     /// So many of those in flight are read again, to be passed over.
     pub(super) fn read_again(&self) -> usize {
         let above = self.read_above();
-        let in_flight = self.in_flight.iter();
-        in_flight.filter(|(position, event)| !event.place.is_hot() || **position > above).count()
-            + self.followers.positions().filter(|position| *position > above).count()
+        self.in_flight.iter().filter(|(position, event)| !event.place.is_hot() || **position > above).count()
     }
 
     /// From the beginning, the next time.
     fn forget_reading(&mut self) {
         self.floor = 0;
         self.reading = Reading::default();
-        self.followers = Followers::default();
     }
 
     /// As high as the evidence goes.
     pub(super) fn raise_floor(&mut self) {
         let in_flight = self.in_flight.iter().filter(|(_, event)| event.place.is_hot());
-        let known = in_flight.map(|(position, _)| *position).chain(self.followers.positions());
-        let below = known.min().map_or(i64::MAX, |position| position - 1);
+        let below = in_flight.map(|(position, _)| *position - 1).min().unwrap_or(i64::MAX);
         self.floor = self.floor.max(below.min(self.read_above()));
     }
 }
@@ -95,10 +90,7 @@ impl State {
             if let Some(lane) = self.lane(plan.tokens[&number])
                 && !(ends_here && read.is_empty())
             {
-                let is_known = |position: i64| {
-                    lane.in_flight.contains_key(&position) || lane.followers.contains(position)
-                };
-                let left = read.iter().copied().find(|position| !is_known(*position));
+                let left = read.iter().find(|position| !lane.in_flight.contains_key(*position)).copied();
                 lane.reading = Reading { horizon, to: read.last().copied().unwrap_or(i64::MAX), left };
                 put_back
                     .iter()

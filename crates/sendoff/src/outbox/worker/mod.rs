@@ -2,10 +2,8 @@
 
 mod admit;
 mod baton;
-mod changes;
 mod config;
 mod floors;
-mod followers;
 mod keeper;
 mod plan;
 mod share;
@@ -133,15 +131,8 @@ impl Worker {
         let inner = &self.inner;
         let _one = inner.fetching.lock().await;
         let config = &inner.config;
-        let (mut handed, plan) = {
-            let (mut state, now) = (inner.state(), Instant::now());
-            let handed = state.hand_out_followers(limit, config, now);
-            // What was read before takes part of the memory.
-            let bytes = config.bytes.saturating_sub(state.follower_bytes()).max(1);
-            let plan = state.plan(&config.target, limit - handed.len(), config.window, bytes, now);
-            (handed, plan)
-        };
-        let Some(plan) = plan else { return Ok(handed) };
+        let plan = inner.state().plan(&config.target, limit, config.window, config.bytes, Instant::now());
+        let Some(plan) = plan else { return Ok(Vec::new()) };
         let fetched = self.fetch(&plan).await;
         let admitted = {
             let mut state = inner.state();
@@ -151,14 +142,10 @@ impl Worker {
             if admitted.is_err() && plan.parked {
                 state.poll_parked_in(Instant::now(), Duration::ZERO);
             }
-            match admitted {
-                // It shows again with the next claim.
-                Err(_) if !handed.is_empty() => return Ok(handed),
-                admitted => admitted?,
-            }
+            admitted?
         };
         self.apply_moves(&admitted).await;
-        handed.extend(self.write_names(admitted).await);
+        let mut handed = self.write_names(admitted).await;
         // What was moved or written down may have shown that a lane was lost.
         let mut state = inner.state();
         handed.retain(|claimed| state.lane(claimed.token).is_some());
