@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sendoff::{Sink, SinkError};
-use sendoff_sinks::{Inbox, InboxConfig};
 
-use super::servers::{Process, TIMEOUT, is_root, local, run};
+use super::servers::{Process, inbox, is_root, local, run};
 use super::{Access, FIRST, PATIENCE, SECOND, Secured, Setting};
 use crate::broker;
 
@@ -90,19 +89,9 @@ impl Secured for MariaDb {
     }
 
     fn sink(&self, access: Access) -> Result<Arc<dyn Sink>, SinkError> {
-        let (client_cert_file, client_key_file) = access.client_files();
         // Who has no file says in the URL that the server has to prove who it is.
         let mode = if access.ca_file.is_none() { "?ssl-mode=VERIFY_IDENTITY" } else { "" };
-        Ok(Arc::new(Inbox::new(InboxConfig {
-            create: true,
-            ca_file: access.ca_file,
-            client_cert_file,
-            client_key_file,
-            username: Some("relay".to_owned()),
-            password: access.password,
-            timeout: TIMEOUT,
-            ..InboxConfig::new(format!("mysql://{}/shop{mode}", self.address()))
-        })?))
+        inbox(&format!("mysql://{}/shop{mode}", self.address()), access)
     }
 
     async fn change_password(&self) {

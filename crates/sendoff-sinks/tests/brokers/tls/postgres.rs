@@ -6,9 +6,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use sendoff::{Sink, SinkError};
-use sendoff_sinks::{Inbox, InboxConfig};
 
-use super::servers::{Process, TIMEOUT, is_root, local, run};
+use super::servers::{Process, inbox, is_root, local, run};
 use super::{Access, FIRST, SECOND, Secured, Setting};
 use crate::broker;
 
@@ -123,19 +122,9 @@ impl Secured for Postgres {
     }
 
     fn sink(&self, access: Access) -> Result<Arc<dyn Sink>, SinkError> {
-        let (client_cert_file, client_key_file) = access.client_files();
         // Who has no file says in the URL that the server has to prove who it is.
         let mode = if access.ca_file.is_none() { "?sslmode=verify-full" } else { "" };
-        Ok(Arc::new(Inbox::new(InboxConfig {
-            create: true,
-            ca_file: access.ca_file,
-            client_cert_file,
-            client_key_file,
-            username: Some("relay".to_owned()),
-            password: access.password,
-            timeout: TIMEOUT,
-            ..InboxConfig::new(format!("postgres://{}/postgres{mode}", self.address()))
-        })?))
+        inbox(&format!("postgres://{}/postgres{mode}", self.address()), access)
     }
 
     async fn change_password(&self) {

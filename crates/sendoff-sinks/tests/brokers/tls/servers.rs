@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sendoff::{Sink, SinkError};
-use sendoff_sinks::{MqttConfig, NatsConfig, NatsStream, RabbitMqConfig, RedisConfig};
+use sendoff_sinks::{InboxConfig, MqttConfig, NatsConfig, NatsStream, RabbitMqConfig, RedisConfig};
 use tempfile::TempDir;
 
 use super::{Access, FIRST, SECOND, Secured, Setting};
@@ -250,6 +250,21 @@ impl Secured for Mqtt {
         std::fs::write(self.0.directory.path().join("passwords"), ROTATED).unwrap();
         self.0.restart().await;
     }
+}
+
+/// The sink of another database's inbox, whichever database that is.
+pub(super) fn inbox(url: &str, access: Access) -> Result<Arc<dyn Sink>, SinkError> {
+    let (client_cert_file, client_key_file) = access.client_files();
+    Ok(Arc::new(sendoff_sinks::Inbox::new(InboxConfig {
+        create: true,
+        ca_file: access.ca_file,
+        client_cert_file,
+        client_key_file,
+        username: Some("relay".to_owned()),
+        password: access.password,
+        timeout: TIMEOUT,
+        ..InboxConfig::new(url)
+    })?))
 }
 
 pub(super) struct RabbitMq(Secure);
