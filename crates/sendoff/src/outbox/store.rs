@@ -198,12 +198,21 @@ impl Page {
 }
 
 /// Parked events that may be tried.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ParkedFetch {
     /// Each key's events stand together, in order.
     pub events: Vec<Fetched>,
     /// When the next one will be due, if any.
     pub next_due: Option<Duration>,
+    /// The lanes that have one that is due, whether or not it is among the events.
+    pub due: LaneSet,
+}
+
+impl ParkedFetch {
+    /// Nothing is due.
+    pub fn nothing(next_due: Option<Duration>) -> Self {
+        Self { events: Vec::new(), next_due, due: LaneSet::NONE }
+    }
 }
 
 /// Why an event is parked.

@@ -6,14 +6,15 @@ use tokio::time::Instant;
 
 use hashbrown::hash_map::EntryRef;
 
+use super::changes::{behind, diverted, give_up};
 use super::config::{Claimed, WorkerConfig};
 use super::floors;
 use super::plan::Plan;
-use super::state::{InFlight, LaneState, Pace, State, Suspects, behind, diverted, give_up};
+use super::state::{InFlight, LaneState, Pace, State, Suspects};
 use crate::event::Attempts;
 use crate::outbox::{
-    Cause, Change, Due, Failure, Fetched, Hold, LANES, Lane, LaneFetch, LaneSet, Page, Place, Reason,
-    Settlement, Token,
+    Cause, Change, Due, Failure, Fetched, Hold, LANES, Lane, LaneFetch, LaneSet, Page, ParkedFetch, Place,
+    Reason, Settlement, Token,
 };
 
 /// What comes of a fetch.
@@ -27,6 +28,8 @@ pub(super) struct Admitted {
     pub(super) moved: Vec<Settlement>,
     /// Lanes that have nothing left of what their last owner was lost with.
     pub(super) calm: Vec<Lane>,
+    /// The lane of each that is kept until its turn comes.
+    kept: Vec<Lane>,
 }
 
 /// Looks at each row in turn.
@@ -34,10 +37,21 @@ struct Admission<'a> {
     plan: &'a Plan,
     config: &'a WorkerConfig,
     now: Instant,
+    /// Lanes where something parked is due.
+    due: LaneSet,
     pace: Pace,
     admitted: Admitted,
     /// The keys met so far. A key has one lane: it need not be told from the same one in another.
     keys: hashbrown::HashMap<Arc<str>, KeyState>,
+}
+
+/// Whether an event may go.
+enum Turn {
+    Now,
+    /// Once those of its key that are in flight are delivered.
+    Next,
+    /// Not with this fetch.
+    Never,
 }
 
 /// What a fetch has brought of one key so far.
@@ -47,6 +61,8 @@ struct KeyState {
     run: u32,
     /// One was passed over: the rest of this fetch is too.
     closed: bool,
+    /// One comes after those in flight: so does the rest.
+    follows: bool,
     /// Its parked events are diverted: the marker, and whether any event was left to follow it.
     diverting: Option<(Settlement, bool)>,
 }
@@ -56,11 +72,12 @@ impl State {
     pub(super) fn admit(
         &mut self,
         plan: &Plan,
-        parked: Vec<Fetched>,
+        parked: ParkedFetch,
         page: Page,
         config: &WorkerConfig,
         now: Instant,
     ) -> Admitted {
+        let ParkedFetch { events: parked, due, .. } = parked;
         self.note_suspects(plan, &parked, &page);
         let full = full_lanes(plan, &page);
         // Where the limit was reached, the last key may have more.
@@ -70,14 +87,16 @@ impl State {
             plan,
             config,
             now,
+            due,
             pace: Pace::Free,
             admitted: Admitted::default(),
             keys: hashbrown::HashMap::new(),
         };
-        for row in parked.into_iter().chain(page.events) {
-            if !admission.look_at(self, row) {
-                break;
-            }
+        admission.give_up_followers(self);
+        if parked.into_iter().all(|row| admission.look_at(self, row)) {
+            admission.hand_out_followers(self);
+            // Until there is no room for more.
+            let _ = page.events.into_iter().all(|row| admission.look_at(self, row));
         }
         self.pace = admission.pace;
         self.note_reading(plan, ends_in, &positions);
@@ -117,14 +136,15 @@ impl State {
 
     /// Lanes of which a full page was read and nothing handed out, though there was room.
     fn reach_further(&mut self, plan: &Plan, full: LaneSet, admitted: &Admitted) {
-        let is_filled = admitted.handed.len() >= plan.room;
+        let is_filled = admitted.handed.len() + admitted.kept.len() >= plan.room;
         self.spread.note(is_filled, !full.is_empty());
         if is_filled {
             return;
         }
         let has_given = |lane: Lane| {
             let handed = admitted.handed.iter().map(|claimed| claimed.event.lane);
-            handed.chain(admitted.moved.iter().map(|moved| moved.lane)).any(|given| given == lane)
+            let moved = admitted.moved.iter().map(|moved| moved.lane);
+            handed.chain(moved).chain(admitted.kept.iter().copied()).any(|given| given == lane)
         };
         for number in full.iter().filter(|lane| !has_given(*lane)) {
             let Some(lane) = self.lane(plan.tokens[&number]) else { continue };
@@ -151,7 +171,12 @@ impl Admission<'_> {
         if (is_recent && !key_is_recent) || flying.is_some_and(|event| event.is_delivered) {
             return true;
         }
-        if is_recent || lane.draining || flying.is_some() {
+        let is_known = flying.is_some() || lane.followers.contains(row.event.position);
+        if is_known && row.hold == Hold::Free && !is_recent && !key_is_recent && !lane.draining {
+            self.follow(&row);
+            return true;
+        }
+        if is_recent || lane.draining || is_known {
             self.close(&row);
             return true;
         }
@@ -166,15 +191,64 @@ impl Admission<'_> {
             }
             return true;
         }
-        if row.hold == Hold::Draining || key_is_recent || self.must_wait(lane, &row) {
+        let turn = match row.hold == Hold::Draining || key_is_recent {
+            true => Turn::Never,
+            false => self.turn(lane, &row),
+        };
+        if matches!(turn, Turn::Never) {
             self.close(&row);
             return true;
         }
-        if self.admitted.handed.len() == self.plan.room || self.pace == Pace::Alone {
+        let is_full = self.admitted.handed.len() + self.admitted.kept.len() == self.plan.room;
+        if is_full || self.pace == Pace::Alone {
             return false;
         }
-        self.hand_out(lane, row);
+        match turn {
+            Turn::Now => self.hand_out(lane, row),
+            Turn::Next | Turn::Never => self.keep(state, row),
+        }
         true
+    }
+
+    /// Something parked came up in these lanes, maybe what an operator has redriven: nothing of its key that was kept may go before it. All are read again.
+    fn give_up_followers(&mut self, state: &mut State) {
+        for number in self.due.iter() {
+            for key in state.give_up_lane_followers(number) {
+                self.keys.entry(key).or_default().closed = true;
+            }
+        }
+    }
+
+    /// What was kept and whose turn has come, as nothing of its key is parked that could go.
+    fn hand_out_followers(&mut self, state: &mut State) {
+        if !self.plan.parked || self.plan.only_alone || self.pace != Pace::Free {
+            return;
+        }
+        for want in &self.plan.fetch.lanes {
+            if let Some(lane) = state.lane(self.plan.tokens[&want.lane]).filter(|lane| lane.is_usable(self.now)) {
+                lane.hand_out_followers(self.plan.room, self.config.run, &mut self.admitted.handed);
+            }
+        }
+    }
+
+    /// Keeps an event for its turn, if it can be kept.
+    fn keep(&mut self, state: &mut State, row: Fetched) {
+        self.follow(&row);
+        let number = row.event.lane;
+        let Some(lane) = state.lanes.get(&number) else { return };
+        let is_plain = row.place.is_hot() && row.corrupt.is_none();
+        let may_stay = is_plain && !lane.is_careful() && !self.plan.only_alone && !self.due.contains(number);
+        let key = row.event.key.clone().unwrap_or_default();
+        let has_after = lane.followers.has_after(&key, row.event.position);
+        if may_stay && state.keep_follower(number, row, self.config) {
+            self.admitted.kept.push(number);
+            return;
+        }
+        // They must not go before it.
+        if has_after {
+            state.give_up_followers(number, &key);
+        }
+        self.keys.entry_ref(key.as_str()).or_default().closed = true;
     }
 
     /// What is moved rather than handed out.
@@ -215,31 +289,45 @@ impl Admission<'_> {
         true
     }
 
-    /// An earlier one of its key was passed over, or is in flight since before this fetch, or enough of them go along.
-    fn must_wait(&self, lane: &LaneState, row: &Fetched) -> bool {
-        let Some(key) = row.event.key.as_deref() else { return false };
-        match self.keys.get(key) {
-            Some(known) if known.closed => true,
+    /// Whether an earlier one of its key was passed over, or is in flight since before this fetch, or enough of them go along.
+    fn turn(&self, lane: &LaneState, row: &Fetched) -> Turn {
+        let Some(key) = row.event.key.as_deref() else { return Turn::Now };
+        let is_next = match self.keys.get(key) {
+            Some(known) if known.closed => return Turn::Never,
+            Some(known) if known.follows => true,
             Some(known) if known.run > 0 => known.run >= self.config.run,
-            _ => lane.is_busy(key),
-        }
+            _ => lane.is_busy(key) || lane.followers.has_key(key),
+        };
+        if is_next { Turn::Next } else { Turn::Now }
     }
 
     /// An earlier one of its key is in flight, or was passed over in this fetch.
     fn is_under_way(&self, lane: &LaneState, row: &Fetched) -> bool {
         row.event.key.as_deref().is_some_and(|key| {
-            lane.has_in_flight(key) || self.keys.get(key).is_some_and(|known| known.closed)
+            lane.has_in_flight(key) || self.keys.get(key).is_some_and(|known| known.closed || known.follows)
         })
     }
 
     fn close(&mut self, row: &Fetched) {
-        let Some(key) = row.event.key.as_deref() else { return };
-        let known = self.keys.entry_ref(key).or_default();
-        known.closed = true;
+        if let Some(known) = self.wait(row) {
+            known.closed = true;
+        }
+    }
+
+    fn follow(&mut self, row: &Fetched) {
+        if let Some(known) = self.wait(row) {
+            known.follows = true;
+        }
+    }
+
+    /// It does not go along.
+    fn wait(&mut self, row: &Fetched) -> Option<&mut KeyState> {
+        let known = self.keys.entry_ref(row.event.key.as_deref()?).or_default();
         if let Some((_, is_followed)) = &mut known.diverting {
             // It comes back and has to follow then.
             *is_followed = true;
         }
+        Some(known)
     }
 
     fn hand_out(&mut self, lane: &mut LaneState, row: Fetched) {

@@ -7,6 +7,7 @@
 use hashbrown::HashMap;
 use tokio::time::Instant;
 
+use super::followers::Followers;
 use super::plan::Plan;
 use super::state::{LaneState, State};
 use crate::outbox::{Lane, LaneFloor, Page};
@@ -39,19 +40,23 @@ impl LaneState {
     /// So many of those in flight are read again, to be passed over.
     pub(super) fn read_again(&self) -> usize {
         let above = self.read_above();
-        self.in_flight.iter().filter(|(position, event)| !event.place.is_hot() || **position > above).count()
+        let in_flight = self.in_flight.iter();
+        in_flight.filter(|(position, event)| !event.place.is_hot() || **position > above).count()
+            + self.followers.positions().filter(|position| *position > above).count()
     }
 
     /// From the beginning, the next time.
     fn forget_reading(&mut self) {
         self.floor = 0;
         self.reading = Reading::default();
+        self.followers = Followers::default();
     }
 
     /// As high as the evidence goes.
     pub(super) fn raise_floor(&mut self) {
         let in_flight = self.in_flight.iter().filter(|(_, event)| event.place.is_hot());
-        let below = in_flight.map(|(position, _)| *position - 1).min().unwrap_or(i64::MAX);
+        let known = in_flight.map(|(position, _)| *position).chain(self.followers.positions());
+        let below = known.min().map_or(i64::MAX, |position| position - 1);
         self.floor = self.floor.max(below.min(self.read_above()));
     }
 }
@@ -90,7 +95,10 @@ impl State {
             if let Some(lane) = self.lane(plan.tokens[&number])
                 && !(ends_here && read.is_empty())
             {
-                let left = read.iter().find(|position| !lane.in_flight.contains_key(*position)).copied();
+                let is_known = |position: i64| {
+                    lane.in_flight.contains_key(&position) || lane.followers.contains(position)
+                };
+                let left = read.iter().copied().find(|position| !is_known(*position));
                 lane.reading = Reading { horizon, to: read.last().copied().unwrap_or(i64::MAX), left };
                 put_back
                     .iter()
@@ -152,27 +160,28 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outbox::{Leased, Token};
+    use crate::outbox::{Leased, Token, WorkerConfig};
 
     /// Or the lane would be taken to have nothing up to the new horizon, and what was written there would stay for ever.
     #[test]
     fn a_page_that_was_asked_for_before_the_floors_were_reset_shows_nothing() {
         let now = Instant::now();
         let later = now + std::time::Duration::from_secs(1);
+        let config = WorkerConfig::default();
         let mut state = State::new(now, None);
         let token = Token { lane: 3, epoch: 1, worker: crate::outbox::WorkerId::generate() };
         let leased = Leased { token, floor: 3_000, crashes: 0, named: None };
         state.add(&[leased], later + std::time::Duration::from_secs(60), now);
         // The sequence was set back; the horizon is known, the floor not yet reset.
         state.horizon = Some(50);
-        let plan = state.plan("default", 100, 1_000, 1 << 20, later).unwrap();
+        let plan = state.plan(100, &config, later).unwrap();
         assert_eq!(plan.fetch.lanes[0].above, 3_000);
         state.found_horizon(50, later);
         state.note_reading(&plan, None, &HashMap::new());
-        let next = state.plan("default", 100, 1_000, 1 << 20, later).unwrap();
+        let next = state.plan(100, &config, later).unwrap();
         assert_eq!(next.fetch.lanes[0].above, 0, "events at or below 50 would never be read");
         state.note_reading(&next, None, &HashMap::new());
-        assert_eq!(state.plan("default", 100, 1_000, 1 << 20, later).unwrap().fetch.lanes[0].above, 50);
+        assert_eq!(state.plan(100, &config, later).unwrap().fetch.lanes[0].above, 50);
     }
 
     /// Or an empty lane, as it seems, would be taken to have nothing up to the horizon, and what its page left out would never be read.

@@ -238,7 +238,7 @@ async fn accusation(inner: &Inner, token: Token, position: i64) -> Result<Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outbox::{Leased, WorkerId};
+    use crate::outbox::{Leased, WorkerConfig, WorkerId};
 
     /// A settlement that was confirmed and is lost: its event is there again, below everything that was read.
     #[test]
@@ -253,16 +253,13 @@ mod tests {
         );
         let mut keeper = Keeper { probe_began: Some(now), ..Keeper::default() };
         let above =
-            |state: &mut State| state.plan("default", 100, 1_000, 1 << 20, now).unwrap().fetch.lanes[0].above;
+            |state: &mut State| state.plan(100, &WorkerConfig::default(), now).unwrap().fetch.lanes[0].above;
         state.found_horizon(4_000, now);
         keeper.note(&mut state, true);
         assert_eq!(above(&mut state), 3_000, "nothing has happened");
         state.fetch_ended();
         keeper.note(&mut state, false);
-        assert!(
-            state.plan("default", 100, 1_000, 1 << 20, now).is_none(),
-            "nothing is read while it is away"
-        );
+        assert!(state.plan(100, &WorkerConfig::default(), now).is_none(), "nothing is read while it is away");
         keeper.note(&mut state, true);
         assert_eq!(above(&mut state), 0);
         assert_eq!(

@@ -2,8 +2,10 @@
 
 mod admit;
 mod baton;
+mod changes;
 mod config;
 mod floors;
+mod followers;
 mod keeper;
 mod plan;
 mod share;
@@ -23,7 +25,7 @@ use self::admit::Admitted;
 use self::keeper::Keeper;
 use self::state::State;
 use crate::error::StoreError;
-use crate::outbox::{Fetched, Flush, Lane, Member, Page, Store, Token, WorkerId};
+use crate::outbox::{Flush, Lane, Member, Page, ParkedFetch, Store, Token, WorkerId};
 
 /// One claiming loop on an outbox.
 ///
@@ -131,7 +133,7 @@ impl Worker {
         let inner = &self.inner;
         let _one = inner.fetching.lock().await;
         let config = &inner.config;
-        let plan = inner.state().plan(&config.target, limit, config.window, config.bytes, Instant::now());
+        let plan = inner.state().plan(limit, config, Instant::now());
         let Some(plan) = plan else { return Ok(Vec::new()) };
         let fetched = self.fetch(&plan).await;
         let admitted = {
@@ -153,16 +155,15 @@ impl Worker {
     }
 
     /// The parked events that may be tried, and a page of the others.
-    async fn fetch(&self, plan: &plan::Plan) -> Result<(Vec<Fetched>, Page), StoreError> {
+    async fn fetch(&self, plan: &plan::Plan) -> Result<(ParkedFetch, Page), StoreError> {
         let inner = &self.inner;
-        let mut due = Vec::new();
+        let mut parked = ParkedFetch::nothing(None);
         if plan.parked {
             let asked = Instant::now();
-            let parked = inner.store.fetch_parked(&plan.fetch).await?;
+            parked = inner.store.fetch_parked(&plan.fetch).await?;
             inner.state().parked_polled(asked, parked.next_due, !parked.events.is_empty());
-            due = parked.events;
         }
-        Ok((due, inner.store.fetch(&plan.fetch).await?))
+        Ok((parked, inner.store.fetch(&plan.fetch).await?))
     }
 
     /// What is moved aside is tried again with the next fetch if it fails: the rows are still there.

@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 use tokio::time::Instant;
 
+use super::config::WorkerConfig;
 use super::state::{LaneState, PARKED_POLL, Pace, Recent, State, Suspects};
 use crate::outbox::{Fetch, Lane, LaneFetch, Token};
 
@@ -69,14 +70,8 @@ impl Spread {
 
 impl State {
     /// What to read for `limit` more events.
-    pub(super) fn plan(
-        &mut self,
-        target: &str,
-        limit: usize,
-        window: u32,
-        bytes: u64,
-        now: Instant,
-    ) -> Option<Plan> {
+    pub(super) fn plan(&mut self, limit: usize, config: &WorkerConfig, now: Instant) -> Option<Plan> {
+        self.give_up_idle_followers(now);
         if self.paused || self.suspended || self.stopping {
             return None;
         }
@@ -87,12 +82,15 @@ impl State {
         if self.pace != Pace::Free && !is_first {
             return None;
         }
-        let room = limit.min((window as usize).saturating_sub(self.in_flight()));
+        let room = limit.min((config.window as usize).saturating_sub(self.in_flight()));
         self.lanes.values_mut().for_each(LaneState::raise_floor);
         let mut lanes: Vec<&LaneState> = self.lanes.values().filter(|lane| lane.is_usable(now)).collect();
         if room == 0 || lanes.is_empty() {
             return None;
         }
+        // What was read before takes part of the room, and of the memory.
+        let (kept, kept_bytes) = self.followers();
+        let unread = room.saturating_sub(self.ready_followers(config.run)).max(1);
         // In turn with the others, so that they have all of the limits.
         let is_narrow = self.was_wide && lanes.iter().any(|lane| lane.reach > 0);
         self.was_wide = !is_narrow;
@@ -107,8 +105,8 @@ impl State {
             lanes.iter().map(|lane| (lane.token.lane, lane.read_again())).collect();
         let passed_over: usize = lanes.iter().map(|lane| again[&lane.token.lane] + reach(lane)).sum();
         let tokens = lanes.iter().map(|lane| (lane.token.lane, lane.token)).collect();
-        let bytes_per_lane = (bytes / lanes.len() as u64).max(1);
-        let share = self.spread.share(room, lanes.len());
+        let bytes_per_lane = (config.bytes.saturating_sub(kept_bytes) / lanes.len() as u64).max(1);
+        let share = self.spread.share(unread, lanes.len());
         let fetches = lanes.iter().map(|lane| LaneFetch {
             lane: lane.token.lane,
             above: lane.read_above(),
@@ -116,18 +114,19 @@ impl State {
                 (true, _) => CAREFUL_PAGE,
                 (false, Suspects::None) => count(share + again[&lane.token.lane] + reach(lane)),
                 // The first look must find all that its last owner may have had in hand.
-                (false, _) => count(room + again[&lane.token.lane] + reach(lane)),
+                (false, _) => count(unread + again[&lane.token.lane] + reach(lane)),
             },
         });
         // One event is handed out then: a lane is enough, and one row more, which shows that the lane was read to its page's end.
         let all_careful = lanes.iter().all(|lane| lane.is_careful());
-        let wanted = if all_careful { CAREFUL_PAGE + 1 } else { count(room + passed_over) };
+        let wanted = if all_careful { CAREFUL_PAGE + 1 } else { count(unread + passed_over) };
         // What stands for a diverted key comes with what follows it.
         let limit = wanted.max(2);
-        let fetch = Fetch { target: target.to_owned(), lanes: fetches.collect(), limit, bytes_per_lane };
+        let fetch = Fetch { target: config.target.clone(), lanes: fetches.collect(), limit, bytes_per_lane };
         self.fetching = true;
         self.recent = Recent::default();
-        let parked = now >= self.parked_poll;
+        // What was kept goes after what an operator has redriven of its key meanwhile.
+        let parked = now >= self.parked_poll || kept > 0;
         if parked {
             // Whatever is settled while this one is read may bring the next look forward.
             self.parked_poll = now + PARKED_POLL;

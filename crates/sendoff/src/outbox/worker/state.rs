@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::changes::change;
 use super::config::{OnExhausted, Outcome, Receipt, Stats, Summary};
 use super::floors::Reading;
+use super::followers::Followers;
 use super::plan::Spread;
 use crate::event::Attempts;
-use crate::outbox::{
-    Cause, Change, Due, Failure, Flush, Lane, LaneSet, Leased, Place, Reason, Settled, Settlement, Token,
-};
+use crate::outbox::{Change, Due, Flush, Lane, LaneSet, Leased, Place, Reason, Settled, Settlement, Token};
 
 /// An idle lane's parked events are looked at so often, for those that an operator redrives.
 pub(super) const PARKED_POLL: Duration = Duration::from_secs(1);
@@ -78,6 +78,8 @@ pub(super) struct LaneState {
     pub(super) accusation: Option<Settlement>,
     pub(super) in_flight: hashbrown::HashMap<i64, InFlight>,
     keys: hashbrown::HashMap<Arc<str>, KeyInFlight>,
+    /// What was read and comes after those in flight.
+    pub(super) followers: Followers,
     /// Rows deleted since the horizon was found.
     pub(super) gone: u64,
     /// So many rows more are read: what was read last was all of keys that have to wait.
@@ -101,6 +103,7 @@ impl LaneState {
             accusation: None,
             in_flight: hashbrown::HashMap::new(),
             keys: hashbrown::HashMap::new(),
+            followers: Followers::default(),
             gone: 0,
             reach: 0,
         }
@@ -131,14 +134,19 @@ impl LaneState {
             return;
         }
         event.is_delivered = true;
-        if let Some(of_key) = event.key.as_ref().and_then(|key| self.keys.get_mut(key)) {
+        if let Some(key) = &event.key
+            && let Some(of_key) = self.keys.get_mut(key)
+        {
             of_key.undelivered -= 1;
+            if of_key.undelivered == 0 {
+                self.followers.free(key);
+            }
         }
     }
 
-    /// One of this key is in flight, and may come back to where it was.
+    /// One of this key is in flight, or about to be, and may come back to where it was.
     pub(super) fn has_in_flight(&self, key: &str) -> bool {
-        self.keys.contains_key(key)
+        self.keys.contains_key(key) || self.followers.has_key(key)
     }
 
     /// One of this key is in flight, and what became of it is not known.
@@ -153,6 +161,9 @@ impl LaneState {
         {
             of_key.all -= 1;
             of_key.undelivered -= u32::from(!event.is_delivered);
+            if of_key.undelivered == 0 && !event.is_delivered {
+                self.followers.free(&key);
+            }
             if of_key.all == 0 {
                 self.keys.remove(&key);
             }
@@ -429,13 +440,15 @@ impl State {
     /// It is not in flight any more. Its key stays free: what a fetch has seen of the key still holds.
     fn end(&mut self, number: Lane, position: i64, stays_free: bool) {
         let Some(lane) = self.lanes.get_mut(&number) else { return };
+        let key = lane.in_flight.get(&position).and_then(|event| event.key.clone()).filter(|_| !stays_free);
+        lane.end(position);
+        if let Some(key) = &key {
+            self.give_up_followers(number, key);
+        }
         if self.fetching {
             self.recent.positions.insert(position);
-            if !stays_free {
-                self.recent.keys.extend(lane.in_flight.get(&position).and_then(|event| event.key.clone()));
-            }
+            self.recent.keys.extend(key);
         }
-        lane.end(position);
     }
 
     /// It is as if it had not been handed out.
@@ -445,54 +458,12 @@ impl State {
     }
 
     /// It may be there still, and is to be read again.
-    fn put_back(&mut self, number: Lane, position: i64) {
+    pub(super) fn put_back(&mut self, number: Lane, position: i64) {
         if let Some(lane) = self.lanes.get_mut(&number) {
             lane.reading.put_back(position);
             if self.fetching {
                 self.recent.put_back.push((number, position));
             }
         }
-    }
-}
-
-/// What becomes of an event. None: it stays as it is.
-fn change(event: &InFlight, outcome: &Outcome, policy: OnExhausted, is_behind: bool) -> Option<Change> {
-    let attempts = event.attempts;
-    match outcome {
-        Outcome::Published => Some(Change::Publish),
-        Outcome::Retry { after, failure } => Some(Change::Park {
-            reason: Reason::Retry,
-            due: Due::In(*after),
-            attempts: Attempts { failures: attempts.failures.saturating_add(1), ..attempts },
-            failure: Some(failure.clone()),
-        }),
-        Outcome::GiveUp { failure } => {
-            let failures = attempts.failures.saturating_add(1);
-            Some(give_up(policy, event.key.is_some(), Attempts { failures, ..attempts }, failure.clone()))
-        }
-        Outcome::Release if is_behind && event.place.is_hot() => Some(behind(attempts)),
-        Outcome::Release => None,
-    }
-}
-
-/// It waits for what is before it in its key.
-pub(super) fn behind(attempts: Attempts) -> Change {
-    Change::Park { reason: Reason::Behind, due: Due::Never, attempts, failure: None }
-}
-
-/// It goes where the earlier ones of its key went.
-pub(super) fn diverted(attempts: Attempts) -> Change {
-    let failure = Failure::new(Cause::Diverted, "an earlier event of its key is dead");
-    Change::Bury { attempts, failure, diverts: false }
-}
-
-/// What the policy makes of an event that will not be tried again.
-pub(super) fn give_up(policy: OnExhausted, has_key: bool, attempts: Attempts, failure: Failure) -> Change {
-    match policy {
-        OnExhausted::Block => {
-            Change::Park { reason: Reason::Blocked, due: Due::Never, attempts, failure: Some(failure) }
-        }
-        OnExhausted::Skip => Change::Bury { attempts, failure, diverts: false },
-        OnExhausted::Divert => Change::Bury { attempts, failure, diverts: has_key },
     }
 }

@@ -266,8 +266,10 @@ impl Store for MemoryOutbox {
         let mut heads: Vec<&ParkedRow> = tables.heads(&want.target, &lanes).collect();
         heads.sort_by_key(|head| (head.due_at, head.row.event.position));
         let next = heads.iter().filter_map(|head| head.due_at).find(|due| *due > now);
+        heads.retain(|head| head.due_at.is_some_and(|due| due <= now));
+        let due = heads.iter().map(|head| head.row.event.lane).collect();
         let mut events = Vec::new();
-        for head in heads.iter().filter(|head| head.due_at.is_some_and(|due| due <= now)) {
+        for head in heads {
             let left = want.limit as usize - events.len().min(want.limit as usize);
             if left == 0 {
                 break;
@@ -281,7 +283,7 @@ impl Store for MemoryOutbox {
         }
         let micros = next.map(|due| due.as_micros() - now.as_micros());
         let next_due = micros.map(|micros| Duration::from_micros(micros.unsigned_abs()));
-        Ok(ParkedFetch { events, next_due })
+        Ok(ParkedFetch { events, next_due, due })
     }
 
     async fn find(&self, member: &Member, lane: Lane, position: i64) -> Result<Option<Fetched>, StoreError> {

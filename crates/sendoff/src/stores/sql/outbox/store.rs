@@ -160,7 +160,7 @@ impl<D: SqlDatabase> SqlOutbox<D> {
     }
 
     /// Most often few: a statement of many parts costs its preparation.
-    async fn due_lanes(&self, want: &Fetch) -> Result<HashSet<Lane>, StoreError> {
+    async fn due_lanes(&self, want: &Fetch) -> Result<LaneSet, StoreError> {
         let lanes = list(want.lanes.iter().map(|lane| lane.lane));
         let statement = self.templates.fill(
             include_str!("due_lanes.sql"),
@@ -251,15 +251,12 @@ impl<D: SqlDatabase> Store for SqlOutbox<D> {
     async fn fetch_parked(&self, want: &Fetch) -> Result<ParkedFetch, StoreError> {
         // The usual case by far is settled by the cheaper question.
         let (is_due, next_due) = self.next_due(want).await?;
-        if !is_due {
-            return Ok(ParkedFetch { events: Vec::new(), next_due });
-        }
-        let due = self.due_lanes(want).await?;
+        let due = if is_due { self.due_lanes(want).await? } else { LaneSet::NONE };
         if due.is_empty() {
-            // They were taken away meanwhile.
-            return Ok(ParkedFetch { events: Vec::new(), next_due });
+            // Or they were taken away meanwhile.
+            return Ok(ParkedFetch::nothing(next_due));
         }
-        let parts = want.lanes.iter().filter(|lane| due.contains(&lane.lane)).map(|lane| {
+        let parts = want.lanes.iter().filter(|lane| due.contains(lane.lane)).map(|lane| {
             vec![
                 ("target", Arg::from(want.target.as_str())),
                 ("lane", Arg::from(lane.lane)),
@@ -298,7 +295,7 @@ impl<D: SqlDatabase> Store for SqlOutbox<D> {
             }
         }
         events.truncate(want.limit as usize);
-        Ok(ParkedFetch { events, next_due })
+        Ok(ParkedFetch { events, next_due, due })
     }
 
     async fn find(&self, member: &Member, lane: Lane, position: i64) -> Result<Option<Fetched>, StoreError> {
