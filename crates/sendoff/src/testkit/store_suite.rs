@@ -2,7 +2,7 @@
 
 use super::outboxes::{
     apart, cancel, crash, dead, delayed, enqueue, exclusive, explain, fence, inspect, lanes, order, overlap,
-    parked, race, ranges, redrive, settle, share, texts,
+    parked, race, ranges, redrive, settle, share, texts, walk,
 };
 use super::{Case, StoreHarness};
 
@@ -164,6 +164,7 @@ fn waiting<H: StoreHarness>() -> Vec<Case<H>> {
         redrive::what_came_back_can_fail_again,
         redrive::an_event_redriven_under_way_waits_for_its_key,
         redrive::a_blocked_event_redriven_alone_frees_its_key,
+        walk::the_next_of_a_key_is_handed_out_and_no_other,
         crash::what_a_lost_worker_had_in_hand_is_delivered_again,
         crash::crashes_are_forgotten_when_the_lane_got_past_them,
         crash::a_lane_that_lost_two_owners_is_worked_carefully,

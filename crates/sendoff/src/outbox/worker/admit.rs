@@ -225,7 +225,9 @@ impl Admission<'_> {
             return;
         }
         for want in &self.plan.fetch.lanes {
-            if let Some(lane) = state.lane(self.plan.tokens[&want.lane]).filter(|lane| lane.is_usable(self.now)) {
+            if let Some(lane) =
+                state.lane(self.plan.tokens[&want.lane]).filter(|lane| lane.is_usable(self.now))
+            {
                 lane.hand_out_followers(self.plan.room, self.config.run, &mut self.admitted.handed);
             }
         }

@@ -20,6 +20,7 @@ pub(super) mod redrive;
 pub(super) mod settle;
 pub(super) mod share;
 pub(super) mod texts;
+pub(super) mod walk;
 pub(super) mod wrapped;
 
 use std::collections::{BTreeMap, HashSet};
