@@ -1,6 +1,7 @@
 //! NATS JetStream: each event one message, acknowledged by its stream, which drops what it has seen.
 
 mod access;
+mod forbidden;
 mod user_key;
 
 use std::fmt;
@@ -12,12 +13,13 @@ use async_nats::connection::State;
 use async_nats::jetstream::context::{Context, GetStreamErrorKind, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream;
-use async_nats::{Client, HeaderMap, ServerAddr};
+use async_nats::{Client, HeaderMap, ServerAddr, Subject};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use sendoff::outbox::Claimed;
 use sendoff::{Capabilities, Delivery, Sink, SinkError};
+use tokio::time::Instant;
 
 use self::access::{Login, Trouble};
 use crate::envelope::{Carrier, EnvelopeConfig};
@@ -227,27 +229,47 @@ impl Nats {
             }
             self.find_stream(&connected).await
         };
+        let began = Instant::now();
         let answered = tokio::time::timeout(PING_TIMEOUT, asked).await;
-        let answered = answered.unwrap_or_else(|_| Err(Unusable::silent()));
+        let mut answered = answered.unwrap_or_else(|_| Err(Unusable::silent()));
+        if matches!(answered, Err(Unusable::Away(_))) {
+            let forbidden = self.forbidden(began).await;
+            answered = forbidden.map_or(answered, |forbidden| Err(Unusable::Wrong(forbidden)));
+        }
         answered.map_err(|unusable| unusable.of(&named(&self.servers)))
     }
 
+    /// Why an answer never comes though the server is there, if it has said so since then.
+    async fn forbidden(&self, since: Instant) -> Option<String> {
+        let forbidden = &self.trouble.forbidden;
+        let listening = forbidden.listening();
+        if listening.is_some()
+            && let Some(connected) = &*self.connected.lock().await
+        {
+            // The client asks to listen once on a connection, and would never hear that it may.
+            let _ = connected.client.force_reconnect().await;
+        }
+        listening.or_else(|| forbidden.asking(since))
+    }
+
     /// Sends the messages, and waits for their acknowledgements.
-    async fn send(&self, messages: Vec<Message>) -> Vec<Result<(), PublishError>> {
+    async fn send(&self, messages: Vec<Message>) -> Vec<Result<(), Failed>> {
         let connected = match self.connect().await {
             Ok(connected) if connected.client.connection_state() == State::Connected => connected,
             // It would be kept and sent later, when nobody waits for it any more.
             _ => {
-                return messages
-                    .iter()
-                    .map(|_| Err(PublishError::new(PublishErrorKind::BrokenPipe)))
-                    .collect();
+                let lost = || PublishError::new(PublishErrorKind::BrokenPipe);
+                return messages.into_iter().map(|message| Err((message.subject, lost()))).collect();
             }
         };
         // Each is waited for while the others are sent: the client lets only so many be on their way, in all calls together.
         let context = &connected.context;
-        let sent = messages.into_iter().map(|message| async move {
-            context.send_publish(message.subject, message.publish).await?.await.map(|_| ())
+        let sent = messages.into_iter().map(|Message { subject, publish }| async move {
+            let acknowledged = match context.send_publish(subject.clone(), publish).await {
+                Ok(sent) => sent.await.map(drop),
+                Err(error) => Err(error),
+            };
+            acknowledged.map_err(|error| (subject, error))
         });
         join_all(sent).await
     }
@@ -271,14 +293,18 @@ impl Sink for Nats {
                 Err(reason) => rejected.push(Some(Delivery::reject(reason))),
             }
         }
+        let began = Instant::now();
         let answers = if messages.is_empty() { Vec::new() } else { self.send(messages).await };
         // Whether it is the server that is at fault, asked once.
         let in_doubt =
-            answers.iter().any(|answer| answer.as_ref().is_err_and(|error| is_in_doubt(error.kind())));
+            answers.iter().any(|answer| answer.as_ref().is_err_and(|(_, error)| is_in_doubt(error.kind())));
         let down = if in_doubt { self.ping().await.err().map(String::from) } else { None };
         let mut answers = answers.into_iter().map(|answer| match answer {
             Ok(()) => Delivery::Delivered,
-            Err(error) => classify(&error, down.as_deref()),
+            Err((subject, error)) => {
+                let forbidden = || self.trouble.forbidden.publishing(&subject, began);
+                classify(&error, down.as_deref(), forbidden)
+            }
         });
         let missing = || Delivery::retry("the server did not say what became of it");
         rejected
@@ -317,9 +343,12 @@ fn named(servers: &[ServerAddr]) -> String {
 
 /// An event as it is published.
 struct Message {
-    subject: String,
+    subject: Subject,
     publish: PublishMessage,
 }
+
+/// What was not acknowledged, by its subject, and why.
+type Failed = (Subject, PublishError);
 
 impl Message {
     /// # Errors
@@ -343,7 +372,7 @@ impl Message {
             .headers(headers)
             .message_id(event.event.event_id.to_string())
             .expected_stream(&config.stream.name);
-        Ok(Self { subject, publish })
+        Ok(Self { subject: subject.into(), publish })
     }
 }
 
@@ -372,10 +401,17 @@ fn is_in_doubt(kind: PublishErrorKind) -> bool {
     )
 }
 
-/// What an error means for the event it is about; `down`: why the server does not answer, if it does not.
-fn classify(error: &PublishError, down: Option<&str>) -> Delivery {
+/// What an error means for the event it is about; `down`: why the server does not answer, if it does not; `forbidden`: that it forbids the event's subject.
+fn classify(
+    error: &PublishError,
+    down: Option<&str>,
+    forbidden: impl FnOnce() -> Option<String>,
+) -> Delivery {
     match (error.kind(), down) {
         (kind, Some(down)) if is_in_doubt(kind) => Delivery::down(down),
+        (PublishErrorKind::TimedOut, None) => {
+            Delivery::retry(forbidden().unwrap_or_else(|| error.to_string()))
+        }
         (PublishErrorKind::MaxPayloadExceeded, _) => {
             Delivery::reject(format!("{error}; the server's `max_payload` says how much it takes"))
         }
@@ -395,7 +431,7 @@ mod tests {
     #[test]
     fn an_error_stops_the_sink_or_the_event() {
         use PublishErrorKind as Kind;
-        let of = |kind, down| classify(&PublishError::new(kind), down);
+        let of = |kind, down| classify(&PublishError::new(kind), down, || None);
         for kind in [Kind::TimedOut, Kind::BrokenPipe, Kind::StreamNotFound] {
             assert!(
                 matches!(of(kind, Some("gone")), Delivery::Down { error } if error == "gone"),
@@ -407,6 +443,8 @@ mod tests {
             assert!(matches!(of(kind, Some("gone")), Delivery::Retry { .. }), "{kind:?}");
         }
         assert!(matches!(of(Kind::MaxPayloadExceeded, None), Delivery::Reject { .. }));
+        let forbidden = classify(&PublishError::new(Kind::TimedOut), None, || Some("no".to_owned()));
+        assert!(matches!(forbidden, Delivery::Retry { error, .. } if error == "no"));
     }
 
     #[test]

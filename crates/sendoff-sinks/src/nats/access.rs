@@ -6,6 +6,7 @@ use async_nats::{Auth, AuthError, ConnectError, ConnectErrorKind, ConnectOptions
 use percent_encoding::percent_decode_str;
 
 use super::NatsConfig;
+use super::forbidden::Forbidden;
 use super::user_key::UserKey;
 use crate::secret::{self, Secret};
 use crate::tls;
@@ -93,6 +94,8 @@ pub(super) struct Trouble {
     unread: Mutex<Option<String>>,
     /// What to look at if the last login is not taken.
     hint: Mutex<String>,
+    /// What it may not do, though it was let in.
+    pub(super) forbidden: Forbidden,
 }
 
 impl Trouble {
@@ -105,6 +108,7 @@ impl Trouble {
     }
 
     fn hear(&self, event: &Event) {
+        self.forbidden.hear(event);
         match event {
             Event::Connected => *lock(&self.error) = None,
             Event::ClientError(error) => *lock(&self.error) = Some(error.to_string()),

@@ -57,10 +57,13 @@ impl Broker {
         self.child.lock().unwrap().as_ref().expect("it runs").id()
     }
 
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(i32::try_from(self.id()).unwrap()), signal).unwrap();
+    }
+
     pub(crate) fn hold(&self, held: bool) {
         let id = self.id();
-        let signal = if held { Signal::SIGSTOP } else { Signal::SIGCONT };
-        kill(Pid::from_raw(i32::try_from(id).unwrap()), signal).unwrap();
+        self.signal(if held { Signal::SIGSTOP } else { Signal::SIGCONT });
         // Its threads stop one after the other.
         while held && !threads(id).iter().all(|state| state == "T") {
             std::thread::yield_now();

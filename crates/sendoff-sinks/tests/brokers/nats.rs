@@ -1,5 +1,6 @@
 //! NATS JetStream, read back over its plain protocol.
 
+mod permissions;
 mod users;
 
 use std::collections::BTreeMap;
@@ -12,12 +13,17 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use libtest_mimic::Trial;
+use nix::sys::signal::Signal;
 use sendoff::testkit::{Received, SinkHarness, claimed};
 use sendoff::{Delivery, Sink};
 use sendoff_sinks::{NatsConfig, NatsStream};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use self::permissions::{
+    a_stream_that_must_not_be_asked_for_is_said, a_subject_that_is_forbidden_is_said,
+    answers_that_must_not_be_heard_are_said_until_they_may_be,
+};
 use self::users::{
     a_user_is_known_by_its_nkey, a_user_of_an_operator_is_known_by_its_credentials,
     credentials_that_are_none_are_said, credentials_that_are_revoked_are_read_again,
@@ -81,9 +87,14 @@ impl Nats {
         }
     }
 
-    /// For when it is started the next time.
+    /// For when it is started the next time, or reads it again.
     fn configure(&self, text: &str) {
         std::fs::write(self.directory.path().join(FILE), text).unwrap();
+    }
+
+    /// It reads its configuration again.
+    fn reload(&self) {
+        self.broker.signal(Signal::SIGHUP);
     }
 
     async fn until_ready(&self) -> bool {
@@ -251,6 +262,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         credentials_that_are_revoked_are_read_again,
         credentials_that_expire_are_said_and_read_again,
         credentials_that_are_none_are_said,
+        a_subject_that_is_forbidden_is_said,
+        a_stream_that_must_not_be_asked_for_is_said,
+        answers_that_must_not_be_heard_are_said_until_they_may_be,
     ]
 }
 

@@ -147,7 +147,7 @@ async fn assert_down(nats: &Nats, sink: &dyn Sink, words: &[&str], hidden: &[&st
 }
 
 /// Until an event is answered for in this way.
-async fn until(sink: &dyn Sink, is_it: impl Fn(&Delivery) -> bool) {
+pub(super) async fn until(sink: &dyn Sink, is_it: impl Fn(&Delivery) -> bool) {
     let began = Instant::now();
     loop {
         let delivery = sink.publish(&[claimed(1, None, "x")]).await.remove(0);
@@ -159,7 +159,7 @@ async fn until(sink: &dyn Sink, is_it: impl Fn(&Delivery) -> bool) {
     }
 }
 
-fn is_down(delivery: &Delivery, words: &str) -> bool {
+pub(super) fn is_down(delivery: &Delivery, words: &str) -> bool {
     matches!(delivery, Delivery::Down { error } if error.contains(words))
 }
 

@@ -94,9 +94,12 @@ impl State {
         };
         admission.give_up_followers(self);
         if parked.into_iter().all(|row| admission.look_at(self, row)) {
-            admission.hand_out_followers(self);
-            // Until there is no room for more.
-            let _ = page.events.into_iter().all(|row| admission.look_at(self, row));
+            // As many as the page was asked to leave room for; what was freed since then goes along if there is room after it.
+            let most = admission.admitted.handed.len() + plan.ready;
+            admission.hand_out_followers(self, most.min(plan.room));
+            if page.events.into_iter().all(|row| admission.look_at(self, row)) {
+                admission.hand_out_followers(self, plan.room);
+            }
         }
         self.pace = admission.pace;
         self.note_reading(plan, ends_in, &positions);
@@ -219,8 +222,8 @@ impl Admission<'_> {
         }
     }
 
-    /// What was kept and whose turn has come, as nothing of its key is parked that could go.
-    fn hand_out_followers(&mut self, state: &mut State) {
+    /// What was kept and whose turn has come, as nothing of its key is parked that could go, until so many are handed out.
+    fn hand_out_followers(&mut self, state: &mut State, most: usize) {
         if !self.plan.parked || self.plan.only_alone || self.pace != Pace::Free {
             return;
         }
@@ -228,7 +231,7 @@ impl Admission<'_> {
             if let Some(lane) =
                 state.lane(self.plan.tokens[&want.lane]).filter(|lane| lane.is_usable(self.now))
             {
-                lane.hand_out_followers(self.plan.room, self.config.run, &mut self.admitted.handed);
+                lane.hand_out_followers(most, self.config.run, &mut self.admitted.handed);
             }
         }
     }

@@ -24,6 +24,8 @@ pub(super) struct Plan {
     pub(super) floor_resets: u64,
     /// So many may be handed out.
     pub(super) room: usize,
+    /// Of those, so many were read before.
+    pub(super) ready: usize,
     /// Parked events are looked at as well.
     pub(super) parked: bool,
     /// Nothing is in flight.
@@ -90,7 +92,8 @@ impl State {
         }
         // What was read before takes part of the room, and of the memory.
         let (kept, kept_bytes) = self.followers();
-        let unread = room.saturating_sub(self.ready_followers(config.run)).max(1);
+        let ready = self.ready_followers(config.run);
+        let unread = room.saturating_sub(ready).max(1);
         // In turn with the others, so that they have all of the limits.
         let is_narrow = self.was_wide && lanes.iter().any(|lane| lane.reach > 0);
         self.was_wide = !is_narrow;
@@ -133,7 +136,7 @@ impl State {
         }
         let only_alone = self.pace == Pace::Emptying;
         let (horizon, floor_resets) = (self.horizon, self.floor_resets);
-        Some(Plan { fetch, tokens, horizon, floor_resets, room, parked, is_first, only_alone })
+        Some(Plan { fetch, tokens, horizon, floor_resets, room, ready, parked, is_first, only_alone })
     }
 }
 
