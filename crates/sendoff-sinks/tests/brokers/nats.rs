@@ -66,14 +66,12 @@ impl Nats {
             let path = directory.path().to_owned();
             let broker = Broker::new(move || {
                 let mut command = Command::new(program(SERVER));
-                command
-                    .args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"])
-                    .arg(&path)
-                    .args(options);
+                command.args(["-a", "127.0.0.1", "-p", &port.to_string()]).args(options);
                 let file = path.join(FILE);
-                if file.exists() {
-                    command.arg("-c").arg(file);
-                }
+                match file.exists() {
+                    true => command.arg("-c").arg(file),
+                    false => command.args(["-js", "-sd"]).arg(&path),
+                };
                 command
             });
             let nats = Self { broker, port, directory, reader: reader.clone() };
@@ -89,7 +87,10 @@ impl Nats {
 
     /// For when it is started the next time, or reads it again.
     fn configure(&self, text: &str) {
-        std::fs::write(self.directory.path().join(FILE), text).unwrap();
+        let directory = self.directory.path();
+        // It does not go together with a command line that says so, and that is forgotten when it reads this again.
+        let streams = json!({ "store_dir": directory });
+        std::fs::write(directory.join(FILE), format!("{text}jetstream: {streams}\n")).unwrap();
     }
 
     /// It reads its configuration again.

@@ -440,7 +440,8 @@ impl State {
     /// It is not in flight any more. Its key stays free: what a fetch has seen of the key still holds.
     fn end(&mut self, number: Lane, position: i64, stays_free: bool) {
         let Some(lane) = self.lanes.get_mut(&number) else { return };
-        let key = lane.in_flight.get(&position).and_then(|event| event.key.clone()).filter(|_| !stays_free);
+        let event = lane.in_flight.get(&position).filter(|_| !stays_free);
+        let key = event.and_then(|event| event.key.clone());
         lane.end(position);
         if let Some(key) = &key {
             self.give_up_followers(number, key);
