@@ -232,9 +232,10 @@ impl Nats {
         let began = Instant::now();
         let answered = tokio::time::timeout(PING_TIMEOUT, asked).await;
         let mut answered = answered.unwrap_or_else(|_| Err(Unusable::silent()));
-        if matches!(answered, Err(Unusable::Away(_))) {
-            let forbidden = self.forbidden(began).await;
-            answered = forbidden.map_or(answered, |forbidden| Err(Unusable::Wrong(forbidden)));
+        if answered.is_err()
+            && let Some(forbidden) = self.forbidden(began).await
+        {
+            answered = Err(Unusable::Wrong(forbidden));
         }
         answered.map_err(|unusable| unusable.of(&named(&self.servers)))
     }

@@ -29,7 +29,7 @@ impl Forbidden {
     pub(super) fn hear(&self, event: &Event) {
         let mut subjects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            Event::Connected => *subjects = Subjects::default(),
+            Event::Connected | Event::Disconnected => *subjects = Subjects::default(),
             Event::ServerError(ServerError::Other(text)) => match parse(text) {
                 Some(Violation::Publish(subject)) => {
                     if subjects.published.len() >= SUBJECTS_MAX {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_forbids_is_known_until_it_is_connected_to_again() {
+    fn what_a_server_forbids_is_known_until_the_connection_is_lost() {
         let (forbidden, began) = (Forbidden::default(), Instant::now());
         forbidden.hear(&said("Permissions Violation for Publish to \"orders.a b\""));
         forbidden.hear(&said("permissions violation for publish to \"$JS.API.STREAM.INFO.s\""));
@@ -118,7 +118,7 @@ mod tests {
         assert!(forbidden.asking(began).unwrap().contains("`$JS.API.STREAM.INFO.s`"));
         assert_eq!(forbidden.asking(later), None);
         assert!(forbidden.listening().unwrap().ends_with("let it subscribe to `_INBOX.>`"));
-        forbidden.hear(&Event::Connected);
+        forbidden.hear(&Event::Disconnected);
         assert_eq!(forbidden.listening(), None);
         assert_eq!(forbidden.publishing("orders.a b", began), None);
     }
