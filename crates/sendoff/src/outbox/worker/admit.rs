@@ -181,6 +181,10 @@ impl Admission<'_> {
         }
         if is_recent || lane.draining || is_known {
             self.close(&row);
+            if row.hold != Hold::Free {
+                // They were read when it was free.
+                state.give_up_followers(row.event.lane, row.event.key.as_deref().unwrap_or_default());
+            }
             return true;
         }
         if self.is_marker(&row) {

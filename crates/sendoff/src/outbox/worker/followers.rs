@@ -20,8 +20,8 @@ pub(super) struct Followers {
     /// In the order of their positions.
     keys: HashMap<Arc<str>, VecDeque<Fetched>>,
     positions: HashSet<i64>,
-    /// Keys whose turn has come, as far as is known.
-    next: Vec<Arc<str>>,
+    /// Keys whose turn has come, as far as is known, in the order in which it did: where there is never room for all, none is left out for ever.
+    next: VecDeque<Arc<str>>,
     bytes: u64,
 }
 
@@ -64,7 +64,7 @@ impl Followers {
     /// Nothing of the key is under way any more.
     pub(super) fn free(&mut self, key: &Arc<str>) {
         if self.keys.contains_key(key) {
-            self.next.push(Arc::clone(key));
+            self.next.push_back(Arc::clone(key));
         }
     }
 
@@ -102,7 +102,7 @@ impl LaneState {
     /// Hands out what follows of keys that are free, a run of each, while there is room.
     pub(super) fn hand_out_followers(&mut self, room: usize, run: u32, handed: &mut Vec<Claimed>) {
         while handed.len() < room
-            && let Some(key) = self.followers.next.pop()
+            && let Some(key) = self.followers.next.pop_front()
         {
             let mut left = if self.is_busy(&key) { 0 } else { run };
             while left > 0
@@ -373,6 +373,22 @@ mod tests {
         worker.deliver(2);
         worker.deliver(3);
         assert_eq!(worker.claim(&all).0, [4, 5]);
+    }
+
+    #[test]
+    fn who_was_free_first_goes_first() {
+        let mut worker = Worker::new(WorkerConfig { window: 6, ..WorkerConfig::default() });
+        let all = [(1, "a"), (2, "b"), (3, "c"), (4, "a"), (5, "b"), (6, "c")];
+        worker.claim(&all[..3]);
+        worker.claim(&all);
+        worker.deliver(2);
+        worker.deliver(1);
+        worker.deliver(3);
+        // There is room for one beside the three that are not settled yet.
+        worker.config.window = 4;
+        assert_eq!(worker.claim(&all).0, [5]);
+        worker.settle(2, Outcome::Published);
+        assert_eq!(worker.claim(&all).0, [4]);
     }
 
     #[test]
