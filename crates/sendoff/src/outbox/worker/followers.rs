@@ -323,7 +323,7 @@ mod tests {
         worker.claim(&all[..1]);
         worker.claim(&all[..2]);
         let (handed, _) = worker.claim_while(&all, ParkedFetch::nothing(None), |worker| worker.deliver(1));
-        assert_eq!(handed, [2, 3]);
+        assert_eq!(handed, [3, 2]);
     }
 
     /// An operator redrives an earlier event of the key, which is dead since before the others were read.
