@@ -19,9 +19,11 @@ pub(crate) struct Cli {
 pub(crate) enum Task {
     /// Run everything: lints, documentation, tidy checks, and all tests against real servers
     ///
-    /// Lint steps stop at the first failure; after that every test runs, whatever fails. The last line is
-    /// `N passed, M failed`, with `, K skipped` when tests were skipped; a failed step that is no test
-    /// counts as one failure. Missing Debian packages are installed (as root).
+    /// The test programs run side by side, with clippy, the feature sets and the documentation in the
+    /// background; every test runs, whatever fails. With arguments for `cargo test` the lints come first, and
+    /// the tests they select follow. The last line is `N passed, M failed`, with `, K skipped` when tests
+    /// were skipped; a failed step that is no test counts as one failure. Missing Debian packages are
+    /// installed (as root).
     #[command(after_help = "Examples:
   cargo xtask test                                 everything, against every server
   cargo xtask test --only postgres15,mariadb       only these servers, and only these are required

@@ -4,6 +4,7 @@
 //! and we pass it on to the whole group: `cargo test` does not forward signals, and without this its test
 //! binaries would live on and keep using servers that are being stopped.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -75,6 +76,20 @@ pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&[u8]) + Sen
             child.wait()
         });
         wait(pid, reader)
+    })
+    .with_context(|| format!("`{shown}` did not finish"))?;
+    succeeded(&shown, status)
+}
+
+/// Runs a program with both of its outputs in one file, so that a reader gets them in order and unmixed with
+/// those of programs beside it. The file has what there is even if the program is interrupted.
+pub(crate) fn run_into(command: &mut Command, output: &File) -> Result<()> {
+    let shown = show(command);
+    let share = || output.try_clone().context("cannot share the file for a program's output");
+    let mut child = spawn(command, Stdio::null(), share()?.into(), share()?.into())?;
+    let status = thread::scope(|scope| {
+        let pid = child.id();
+        wait(pid, scope.spawn(move || child.wait()))
     })
     .with_context(|| format!("`{shown}` did not finish"))?;
     succeeded(&shown, status)

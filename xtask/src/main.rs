@@ -23,6 +23,8 @@ mod services;
 mod sim;
 mod steps;
 mod test_count;
+mod test_program;
+mod test_queue;
 mod test_run;
 mod tidy;
 

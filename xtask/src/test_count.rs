@@ -1,6 +1,7 @@
 //! Totals over all test binaries, read from what they print.
 
 use std::fmt;
+use std::ops::AddAssign;
 
 /// Tests that passed, failed and were skipped.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +17,11 @@ pub(crate) struct TestCount {
 impl TestCount {
     /// Adds what a line of output reports, if it is a result line:
     /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s`.
-    pub(crate) fn add_line(&mut self, line: &[u8]) {
+    /// Returns whether it is.
+    pub(crate) fn add_line(&mut self, line: &[u8]) -> bool {
         let line = String::from_utf8_lossy(line);
-        let Some(result) = line.trim().strip_prefix("test result: ") else { return };
-        let Some((_verdict, counts)) = result.split_once(". ") else { return };
+        let Some(result) = line.trim().strip_prefix("test result: ") else { return false };
+        let Some((_verdict, counts)) = result.split_once(". ") else { return false };
         for count in counts.split(';') {
             let mut words = count.split_whitespace();
             let (Some(number), Some(what)) =
@@ -34,6 +36,15 @@ impl TestCount {
                 _ => {}
             }
         }
+        true
+    }
+}
+
+impl AddAssign for TestCount {
+    fn add_assign(&mut self, other: TestCount) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
     }
 }
 

@@ -77,8 +77,11 @@ fn passwords(command: &Command) -> Vec<String> {
 }
 
 /// The program, with nothing of this machine's own settings. If it had a trace to show, it would.
+///
+/// `SENDOFF_TEST_PROGRAM` names one that was built otherwise, with other features for example.
 pub(crate) fn program() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sendoff"));
+    let built_otherwise = std::env::var_os("SENDOFF_TEST_PROGRAM");
+    let mut command = Command::new(built_otherwise.unwrap_or_else(|| env!("CARGO_BIN_EXE_sendoff").into()));
     command
         .env_remove("SENDOFF_STORE")
         .env_remove("SENDOFF_NAMES")
