@@ -20,6 +20,7 @@ mod outbox_migrations;
 mod outbox_poison;
 mod outbox_postgres;
 mod outbox_torture;
+mod outbox_unreadable;
 mod outbox_worker;
 mod pgbouncer;
 mod postgres;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         outbox_faults::trials(),
         outbox_migrations::trials(),
         outbox_poison::trials(),
+        outbox_unreadable::trials(),
         outbox_postgres::trials(),
         outbox_crash::trials(),
         examples::trials(),

@@ -52,6 +52,11 @@ pub(super) fn value(row: &MySqlRow, index: usize) -> Result<Value, sqlx::Error> 
     })
 }
 
+/// The bytes of a value that cannot be read as what its column is.
+pub(super) fn raw(row: &MySqlRow, index: usize) -> Result<Value, sqlx::Error> {
+    row.try_get_unchecked(index).map(Value::Bytes)
+}
+
 impl<'r> FromRow<'r, MySqlRow> for Record {
     fn from_row(row: &'r MySqlRow) -> Result<Self, sqlx::Error> {
         record(row, value)

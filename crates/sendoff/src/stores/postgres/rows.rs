@@ -31,6 +31,12 @@ pub(super) fn value(row: &PgRow, index: usize) -> Result<Value, sqlx::Error> {
     })
 }
 
+/// The bytes of a value that cannot be read as what its column is.
+pub(super) fn raw(row: &PgRow, index: usize) -> Result<Value, sqlx::Error> {
+    let bytes = row.try_get_raw(index)?.as_bytes().map_err(sqlx::Error::Decode)?;
+    Ok(Value::Bytes(bytes.to_vec()))
+}
+
 fn plain(time: PrimitiveDateTime) -> Timestamp {
     timestamp(time.assume_utc())
 }

@@ -39,13 +39,13 @@ pub(crate) use outbox::host_connection;
 pub(crate) use outbox::{
     AtOnce, Script, SqlDatabase, SqlTransaction, Templates, enqueue_statements, sql_transaction,
 };
+#[cfg(feature = "postgres")]
+pub(crate) use outbox::{Faults, is_plain, object_headers, paused_name, whole_fetch, without_unreadable_key};
 pub use outbox::{
     HostConnection, HostSession, Migration, Names, Outbox, SCHEMA_VERSION, SchemaSet, SchemaState, SqlOutbox,
 };
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "mysql"))]
 pub(crate) use outbox::{host_read, host_session};
-#[cfg(feature = "postgres")]
-pub(crate) use outbox::{is_plain, object_headers, paused_name, whole_fetch};
 pub use plan::Plan;
 pub(crate) use pool::Connections;
 pub(crate) use pool::Lent;

@@ -20,6 +20,11 @@ pub(super) fn value(row: &SqliteRow, index: usize) -> Result<Value, sqlx::Error>
     })
 }
 
+/// The bytes of a value that cannot be read as what its column is.
+pub(super) fn raw(row: &SqliteRow, index: usize) -> Result<Value, sqlx::Error> {
+    row.try_get_unchecked(index).map(Value::Bytes)
+}
+
 impl<'r> FromRow<'r, SqliteRow> for Record {
     fn from_row(row: &'r SqliteRow) -> Result<Self, sqlx::Error> {
         record(row, value)

@@ -13,7 +13,9 @@ use super::tid::Tid;
 use crate::error::StoreError;
 use crate::event::{Attempts, Event, EventId, Headers};
 use crate::outbox::{Fetch, Fetched, Hold, Lane, Page, Place};
-use crate::stores::sql::{Plan, object_headers, retry, timestamp, whole_fetch};
+use crate::stores::sql::{
+    Faults, Plan, object_headers, retry, timestamp, whole_fetch, without_unreadable_key,
+};
 
 /// Binds what `fetch.sql` wants.
 macro_rules! bind_fetch {
@@ -175,12 +177,15 @@ pub(super) fn small(lane: Lane) -> i16 {
 /// The event, and its payload's size if that is still to come.
 /// The statement says what each column is: looking at its type again for every row would be felt.
 fn read(row: &PgRow, target: &str) -> Result<(Fetched, Option<u64>), sqlx::Error> {
-    let headers: Option<serde_json::Value> = row.try_get_unchecked(8)?;
-    let (headers, corrupt) = match headers.map(object_headers) {
-        None => (Headers::new(), None),
-        Some(Ok(headers)) => (headers, None),
-        Some(Err(error)) => (Headers::new(), Some(error)),
+    let mut faults = Faults::default();
+    let headers = match row.try_get_unchecked::<Option<serde_json::Value>, _>(8) {
+        Ok(headers) => headers.map_or(Ok(Headers::new()), object_headers),
+        Err(_) => Err("its headers cannot be read as JSON".to_owned()),
     };
+    let headers = headers.unwrap_or_else(|error| faults.add(error));
+    let topic = text(row, 3, "topic", &mut faults)?.unwrap_or_default();
+    let key = text(row, 4, "key", &mut faults)?;
+    let content_type = text(row, 7, "content_type", &mut faults)?;
     let payload: Option<Vec<u8>> = row.try_get_unchecked(5)?;
     let bytes: Option<i32> = row.try_get_unchecked(6)?;
     let lane: i16 = row.try_get_unchecked(2)?;
@@ -197,10 +202,10 @@ fn read(row: &PgRow, target: &str) -> Result<(Fetched, Option<u64>), sqlx::Error
         standing: crate::event::Standing::Lane,
         target: target.to_owned(),
         lane: Lane::try_from(lane).unwrap_or_default(),
-        topic: row.try_get_unchecked(3)?,
-        key: row.try_get_unchecked(4)?,
+        topic,
+        key,
         payload: payload.unwrap_or_default(),
-        content_type: row.try_get_unchecked(7)?,
+        content_type,
         headers,
         created_at: timestamp(row.try_get_unchecked(10)?),
         attempts: Attempts::default(),
@@ -212,7 +217,18 @@ fn read(row: &PgRow, target: &str) -> Result<(Fetched, Option<u64>), sqlx::Error
         hold,
         later: later.map(timestamp),
         reason: None,
-        corrupt,
+        corrupt: faults.into_reason(),
     };
-    Ok((fetched, bytes.map(|bytes| u64::from(bytes.unsigned_abs()))))
+    Ok((without_unreadable_key(fetched), bytes.map(|bytes| u64::from(bytes.unsigned_abs()))))
+}
+
+/// Text of a column. A database whose encoding is SQL_ASCII may hold what is not UTF-8.
+fn text(row: &PgRow, index: usize, column: &str, faults: &mut Faults) -> Result<Option<String>, sqlx::Error> {
+    match row.try_get_unchecked(index) {
+        Ok(text) => Ok(text),
+        Err(_) => {
+            let bytes = row.try_get_raw(index)?.as_bytes().map_err(sqlx::Error::Decode)?;
+            Ok(Some(faults.utf8(column, bytes.to_vec())))
+        }
+    }
 }

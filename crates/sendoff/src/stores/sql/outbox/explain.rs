@@ -187,7 +187,7 @@ impl<D: SqlDatabase> SqlOutbox<D> {
 impl Head {
     pub(super) fn read(mut row: RowReader) -> Result<Self, StoreError> {
         let position = row.int("id")?;
-        let event = EventId(row.uuid("event_id")?);
+        let event = EventId(row.uuid("event_id").unwrap_or_default());
         Ok(Self { position, event, is_due: row.int("is_due")? > 0 })
     }
 }

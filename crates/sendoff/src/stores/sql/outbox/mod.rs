@@ -50,7 +50,7 @@ pub use migrate::{Migration, SCHEMA_VERSION, SchemaSet, SchemaState};
 pub use names::Names;
 pub(crate) use rows::RowReader;
 #[cfg(feature = "postgres")]
-pub(crate) use rows::object_headers;
+pub(crate) use rows::{Faults, object_headers, without_unreadable_key};
 #[cfg(feature = "postgres")]
 pub(crate) use settle::is_plain;
 #[cfg(feature = "postgres")]

@@ -4,7 +4,9 @@ INSERT INTO {parked} (
     reason, due_at, failures, crashes, cause, error, parked_at
 )
 SELECT d.target, d.lane, d.id, d.topic, d.{key}, d.payload, d.content_type, d.headers, d.event_id, d.created_at,
-    CASE WHEN d.{key} IS NULL THEN 'retry' ELSE 'behind' END, CASE WHEN d.{key} IS NULL THEN {now} END,
+    CASE WHEN d.{key} IS NULL OR d.cause = 'corrupt' THEN 'retry' ELSE 'behind' END,
+    -- Its key may be one that cannot be read, and so cannot be promoted by it.
+    CASE WHEN d.{key} IS NULL OR d.cause = 'corrupt' THEN {now} END,
     0, 0, d.cause, d.error, {now}
 FROM {dead} AS d
 WHERE d.target = {:target} AND d.id IN ({:ids})

@@ -99,20 +99,30 @@ impl RowReader {
         }
     }
 
-    /// The columns that every table of events begins with, from `id` to `created_at`. Headers that are none make the event unreadable, not the row.
+    /// The columns that every table of events begins with, from `id` to `created_at`. A field that cannot be read is left empty, and makes the event
+    /// unreadable, not the row: why is returned with it. An event whose id cannot be read has the nil one.
     pub(crate) fn event(&mut self, target: &str) -> Result<(Event, Option<String>), StoreError> {
         let position = self.int("id")?;
         let lane = self.lane()?;
-        let topic = self.text("topic")?;
-        let key = self.optional_text("key")?;
-        let payload = self.bytes("payload")?;
-        let content_type = self.optional_text("content_type")?;
-        let (headers, corrupt) = match headers(self.next()) {
-            Ok(headers) => (headers, None),
-            Err(error) => (Headers::new(), Some(error)),
+        let mut faults = Faults::default();
+        let topic = faults.text("topic", self.next()).unwrap_or_else(|| faults.missing("topic"));
+        let key = faults.text("key", self.next());
+        let payload = match self.next() {
+            Value::Bytes(bytes) => bytes,
+            Value::Text(text) => text.into_bytes(),
+            other => faults.kind("payload", &other),
         };
+        let content_type = faults.text("content_type", self.next());
+        let headers = headers(self.next()).unwrap_or_else(|error| faults.add(error));
+        let id = self.next();
+        let event_id = uuid(&id).unwrap_or_else(|| faults.add("its event_id is not a UUID".to_owned()));
+        let created_at = self.optional_moment("created_at").ok().flatten();
+        let created_at = created_at.unwrap_or_else(|| {
+            faults.add::<()>("its created_at is not a moment".to_owned());
+            Timestamp::from_micros(0)
+        });
         let event = Event {
-            event_id: EventId(self.uuid("event_id")?),
+            event_id: EventId(event_id),
             position,
             standing: crate::event::Standing::Lane,
             target: target.to_owned(),
@@ -122,18 +132,28 @@ impl RowReader {
             payload,
             content_type,
             headers,
-            created_at: self.moment("created_at")?,
+            created_at,
             attempts: Attempts::default(),
         };
-        Ok((event, corrupt))
+        Ok((event, faults.into_reason()))
     }
 
     /// A row of `fetch.sql`.
     pub(crate) fn hot(mut self, target: &str) -> Result<Fetched, StoreError> {
-        let (event, corrupt) = self.event(target)?;
-        let later = self.optional_moment("later")?;
+        let (event, mut corrupt) = self.event(target)?;
+        let later = self.optional_moment("later").unwrap_or_else(|_| {
+            corrupt.get_or_insert_with(|| "its deliver_at is not a moment".to_owned());
+            None
+        });
         let hold = self.hold()?;
-        Ok(Fetched { event, place: Place::Hot(None), hold, later, reason: None, corrupt })
+        Ok(without_unreadable_key(Fetched {
+            event,
+            place: Place::Hot(None),
+            hold,
+            later,
+            reason: None,
+            corrupt,
+        }))
     }
 
     /// A row of `fetch_parked.sql`.
@@ -145,7 +165,7 @@ impl RowReader {
         let hold = self.hold()?;
         let fetched =
             Fetched { event, place: Place::Parked, hold, later: None, reason: Some(reason), corrupt };
-        Ok((fetched, due_at))
+        Ok((without_unreadable_key(fetched), due_at))
     }
 
     /// What a worker's scope was written down as; nothing: it is the usual one.
@@ -181,6 +201,61 @@ impl RowReader {
     }
 }
 
+/// A key that cannot be read cannot be named in a statement either: its event goes as one without a key, or it would wait for what nobody can promote.
+pub(crate) fn without_unreadable_key(mut row: Fetched) -> Fetched {
+    let is_replaced = |key: &str| key.contains(char::REPLACEMENT_CHARACTER);
+    if row.corrupt.is_some() && row.event.key.as_deref().is_some_and(is_replaced) {
+        row.event.key = None;
+        row.hold = Hold::Free;
+    }
+    row
+}
+
+/// What of an event cannot be read. The words are ASCII and quote nothing of the row, so that any database can hold them.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Vec<String>);
+
+impl Faults {
+    /// Adds a fault, and gives what stands for the field.
+    pub(crate) fn add<T: Default>(&mut self, fault: String) -> T {
+        self.0.push(fault);
+        T::default()
+    }
+
+    fn kind<T: Default>(&mut self, column: &str, value: &Value) -> T {
+        self.add(format!("its {column} is {}", value.kind()))
+    }
+
+    fn missing(&mut self, column: &str) -> String {
+        self.add(format!("its {column} is missing"))
+    }
+
+    fn text(&mut self, column: &str, value: Value) -> Option<String> {
+        match value {
+            Value::Null => None,
+            Value::Text(text) => Some(text),
+            Value::Bytes(bytes) => Some(self.utf8(column, bytes)),
+            other => {
+                let shown = format!("{other:?}");
+                self.kind::<()>(column, &other);
+                Some(shown)
+            }
+        }
+    }
+
+    /// Text, with what is not UTF-8 replaced.
+    pub(crate) fn utf8(&mut self, column: &str, bytes: Vec<u8>) -> String {
+        String::from_utf8(bytes).unwrap_or_else(|error| {
+            self.add::<()>(format!("its {column} is not UTF-8"));
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        })
+    }
+
+    pub(crate) fn into_reason(self) -> Option<String> {
+        (!self.0.is_empty()).then(|| self.0.join("; "))
+    }
+}
+
 fn uuid(value: &Value) -> Option<Uuid> {
     match value {
         Value::Uuid(id) => Some(*id),
@@ -197,7 +272,7 @@ fn headers(value: Value) -> Result<Headers, String> {
         Value::Text(text) => {
             serde_json::from_str(&text).map_err(|error| format!("its headers are not JSON: {error}"))?
         }
-        other => return Err(format!("its headers are {}", other.kind())),
+        other => return Err(format!("its headers cannot be read, and are {}", other.kind())),
     };
     object_headers(json)
 }

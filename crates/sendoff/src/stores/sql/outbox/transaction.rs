@@ -4,8 +4,16 @@
 /// `arguments` and `SUBJECT`.
 macro_rules! sql_transaction {
     ($database:ty, $row:ty, $guard:ty) => {
+        /// A value that its type cannot hold, such as text that is not UTF-8, is read as its bytes: one row must not make the others unreadable.
+        fn value(row: &$row, index: usize) -> Result<Value, sqlx::Error> {
+            match rows::value(row, index) {
+                Err(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)) => rows::raw(row, index),
+                read => read,
+            }
+        }
+
         fn values(rows: &[$row]) -> Result<Vec<Vec<Value>>, sqlx::Error> {
-            let read = |row: &$row| (0..sqlx::Row::len(row)).map(|index| rows::value(row, index)).collect();
+            let read = |row: &$row| (0..sqlx::Row::len(row)).map(|index| value(row, index)).collect();
             rows.iter().map(read).collect()
         }
 
