@@ -39,11 +39,11 @@ fn a_healthy_server_is_met_with_silence() {
 #[test]
 fn an_index_that_is_missing_or_not_valid_is_found() {
     let Some(outbox) = Outbox::on_server(SERVER) else { return };
-    outbox.sql(&format!("DROP INDEX {}", table(&outbox, "parked_by_due")));
+    outbox.sql(&format!("DROP INDEX {}", table(&outbox, "parked_by_turn")));
     let report = Report::of(&outbox, &[]);
     let (severity, what, todo) = report.one("missing-index");
     assert_eq!((report.code, severity), (1, "problem"));
-    assert!(what.contains("parked_by_due"), "{what}");
+    assert!(what.contains("parked_by_turn"), "{what}");
     outbox.sql(todo);
     outbox.sql(&format!(
         "UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{}'::regclass",

@@ -30,6 +30,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         cases!(
             a_pinned_snapshot_does_not_make_a_fetch_dear,
             a_long_backlog_costs_no_more_than_a_short_one,
+            delayed_events_of_a_key_do_not_make_a_fetch_dear,
             a_floor_waits_for_a_transaction_that_may_still_write_below_it,
             a_sequence_that_was_set_back_resets_the_floors,
             rows_that_were_moved_are_settled_all_the_same,
@@ -159,6 +160,38 @@ async fn a_long_backlog_costs_no_more_than_a_short_one(server: Server) {
     assert!(long <= short + short / 2, "{long} against {short}");
     assert!(memory < 100, "{memory} MiB");
     harness.host.execute(AssertSqlSafe(format!("DROP SCHEMA \"{}\" CASCADE", harness.names))).await.unwrap();
+}
+
+/// Parks events of the key `key-1` in each lane, so that whichever is that key's has them.
+async fn park(harness: &Sql<sqlx::Postgres>, count: u32, reason: &str) {
+    let park = format!(
+        "INSERT INTO \"{}\".parked (target, lane, id, topic, key, payload, event_id, created_at, reason, due_at, \
+         failures, crashes, parked_at) \
+         SELECT 'default', lane, -g, 'cost', 'key-1', '', gen_random_uuid(), now(), '{reason}', \
+         now() + interval '1 hour', 0, 0, now() FROM generate_series(1, {count}) AS g, generate_series(0, 63) AS lane",
+        harness.names
+    );
+    harness.host.execute(AssertSqlSafe(park)).await.unwrap();
+}
+
+/// Each event looks for what holds its key up: past the delayed ones of that key, that would be all of them for each.
+async fn delayed_events_of_a_key_do_not_make_a_fetch_dear(server: Server) {
+    let (harness, outbox) = open(server).await;
+    let events = (0..500).map(|_| NewEvent::new("cost").key("key-1").payload("x")).collect();
+    let mut transaction = harness.host.begin().await.unwrap();
+    harness.enqueue.enqueue_all(&mut transaction, events).await.unwrap();
+    transaction.commit().await.unwrap();
+    let none = outbox.fetch_buffers(&fetch(&harness, false).await).await.unwrap();
+    park(&harness, 2_000, "delayed").await;
+    let delayed = outbox.fetch_buffers(&fetch(&harness, false).await).await.unwrap();
+    let retry = format!("UPDATE \"{}\".parked SET reason = 'retry' WHERE id = -1", harness.names);
+    harness.host.execute(AssertSqlSafe(retry)).await.unwrap();
+    let held = outbox.fetch_buffers(&fetch(&harness, false).await).await.unwrap();
+    println!(
+        "buffers of a fetch of 500: {none}, with delayed events of its key {delayed}, held as well {held}"
+    );
+    assert!(delayed <= 2 * none + 10, "{delayed} against {none}");
+    assert!(held <= none + 500 * 8, "{held} against {none}");
 }
 
 /// The most memory that a process has had, in MiB.

@@ -94,8 +94,6 @@ CREATE TABLE IF NOT EXISTS {parked} (
     PRIMARY KEY (target, lane, id)
 );
 
-CREATE INDEX IF NOT EXISTS {parked_by_due} ON {parked} (target, lane, due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX IF NOT EXISTS {parked_by_key} ON {parked} (target, lane, key, id);
 CREATE INDEX IF NOT EXISTS {parked_by_reason} ON {parked} (target, reason, id);
 -- Not unique: a host may use an id again once its event has left the event table.
 CREATE INDEX IF NOT EXISTS {parked_by_event_id} ON {parked} (event_id);

@@ -8,8 +8,14 @@ CROSS JOIN LATERAL (
         CASE WHEN octet_length(e.payload) > 16384 THEN octet_length(e.payload) END AS bytes,
         e.content_type, e.headers, e.event_id, e.created_at,
         CASE WHEN e.deliver_at > statement_timestamp() THEN e.deliver_at END AS later,
-        -- Looked for only where anything is parked at all.
-        CASE WHEN EXISTS (SELECT 1 FROM {parked} AS any_of WHERE any_of.target = $1) THEN (
+        -- Looked for only where anything is held up at all. The order is the index's: without it the planner may read the whole table.
+        CASE WHEN (
+            SELECT 1
+            FROM {parked} AS any_of
+            WHERE any_of.target = $1 AND any_of.reason <> 'delayed'
+            ORDER BY any_of.lane, any_of.key, any_of.id
+            LIMIT 1
+        ) IS NOT NULL THEN (
             SELECT
                 CASE
                     WHEN p.reason = 'diverted' THEN 'diverted'

@@ -5,7 +5,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::stores::sql::Dialect;
 
 /// The version of the outbox's tables that this program makes.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// Tables that are made together and have versions of their own: a host that does not use a part of sendoff has none of its tables.
 ///
@@ -145,8 +145,12 @@ fn outbox_files(dialect: Dialect) -> &'static [&'static str] {
             include_str!("../../postgres/schema_1.sql"),
             include_str!("../../postgres/schema_2_functions.sql"),
             include_str!("../../postgres/schema_3_settle.sql"),
+            include_str!("../../postgres/schema_5_parked_index.sql"),
         ],
-        Dialect::Sqlite => &[include_str!("../../sqlite/schema_1.sql")],
+        Dialect::Sqlite => &[
+            include_str!("../../sqlite/schema_1.sql"),
+            include_str!("../../sqlite/schema_5_parked_index.sql"),
+        ],
         Dialect::Mysql => &[include_str!("../../mysql/schema_1.sql")],
     }
 }

@@ -142,31 +142,26 @@ impl<D: SqlDatabase> SqlOutbox<D> {
         Ok(runs)
     }
 
-    /// Whether any parked event is due, and when the next one will be.
-    async fn next_due(&self, want: &Fetch) -> Result<(bool, Option<Duration>), StoreError> {
+    /// The lanes where a parked event is due, and when the next one will be.
+    async fn due_lanes(&self, want: &Fetch) -> Result<(LaneSet, Option<Duration>), StoreError> {
         let lanes = list(want.lanes.iter().map(|lane| lane.lane));
         let statement = self.templates.fill(
             include_str!("next_due.sql"),
             &[("target", Arg::from(want.target.as_str())), ("lanes", lanes)],
         )?;
-        let Some(mut row) = self.read("fetch parked", &statement).await?.pop() else {
-            return Ok((false, None));
-        };
-        let now = row.moment("now")?;
-        let next = row.optional_moment("next_due")?;
-        let wait = next.map(|next| next.as_micros().saturating_sub(now.as_micros()));
-        let wait = wait.map(|wait| Duration::from_micros(u64::try_from(wait).unwrap_or_default()));
-        Ok((row.int("is_due")? > 0, wait))
-    }
-
-    /// Most often few: a statement of many parts costs its preparation.
-    async fn due_lanes(&self, want: &Fetch) -> Result<LaneSet, StoreError> {
-        let lanes = list(want.lanes.iter().map(|lane| lane.lane));
-        let statement = self.templates.fill(
-            include_str!("due_lanes.sql"),
-            &[("target", Arg::from(want.target.as_str())), ("lanes", lanes)],
-        )?;
-        self.read("fetch parked", &statement).await?.into_iter().map(|mut row| row.lane()).collect()
+        let (mut due, mut wait) = (Vec::new(), None::<Duration>);
+        for mut row in self.read("fetch parked", &statement).await? {
+            let (now, lane) = (row.moment("now")?, row.lane()?);
+            if row.optional_moment("first_due")?.is_some_and(|first| first <= now) {
+                due.push(lane);
+            }
+            if let Some(next) = row.optional_moment("next_due")? {
+                let micros = next.as_micros().saturating_sub(now.as_micros());
+                let next = Duration::from_micros(u64::try_from(micros).unwrap_or_default());
+                wait = Some(wait.map_or(next, |wait| wait.min(next)));
+            }
+        }
+        Ok((due.into_iter().collect(), wait))
     }
 }
 
@@ -249,11 +244,8 @@ impl<D: SqlDatabase> Store for SqlOutbox<D> {
     }
 
     async fn fetch_parked(&self, want: &Fetch) -> Result<ParkedFetch, StoreError> {
-        // The usual case by far is settled by the cheaper question.
-        let (is_due, next_due) = self.next_due(want).await?;
-        let due = if is_due { self.due_lanes(want).await? } else { LaneSet::NONE };
+        let (due, next_due) = self.due_lanes(want).await?;
         if due.is_empty() {
-            // Or they were taken away meanwhile.
             return Ok(ParkedFetch::nothing(next_due));
         }
         let parts = want.lanes.iter().filter(|lane| due.contains(lane.lane)).map(|lane| {
