@@ -12,6 +12,7 @@ mod examples;
 mod galera;
 mod harness;
 mod inbox;
+mod isolation;
 mod jobs;
 mod mariadb;
 mod outbox_crash;
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         outbox_crash::trials(),
         examples::trials(),
         inbox::trials(),
+        isolation::trials(),
         tasks::trials(),
     ] {
         trials.extend(more);

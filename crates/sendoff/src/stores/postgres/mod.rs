@@ -11,8 +11,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgRow};
-use sqlx::{Arguments as _, AssertSqlSafe, Connection as _, FromRow, PgConnection, Row as _};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions, PgRow};
+use sqlx::query::Query;
+use sqlx::{
+    Arguments as _, AssertSqlSafe, Connection as _, Executor as _, FromRow, PgConnection, Postgres, Row as _,
+};
 
 use super::sql::{Bind, Connections, Dialect, Layout, PATIENCE, Plan, Renderer, Statement, key, retry};
 use crate::claim::{ClaimSpec, Claimable, Key, Table};
@@ -23,6 +26,13 @@ pub use pooler::Pooler;
 
 /// Claimers beyond this many wait for each other.
 const CONNECTIONS_MAX: u32 = 16;
+
+/// First statement of each session of sendoff's own. A statement that waited for a row lock must see
+/// what was committed meanwhile; at REPEATABLE READ it sees what was there before it waited.
+const READ_COMMITTED: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED";
+
+/// Beginning of every transaction, whatever the session's default level is.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 /// A PostgreSQL database that sendoff has connections of its own to.
 ///
@@ -78,13 +88,22 @@ impl PostgresDatabase {
             // parameter is one that poolers refuse.
             Pooler::Transaction => options.statement_cache_capacity(0).extra_float_digits(None),
         };
-        let connections = Connections::open(sqlx::pool::PoolOptions::new(), options, CONNECTIONS_MAX)
+        let pool = match pooler {
+            Pooler::None => PgPoolOptions::new().after_connect(|connection, _| {
+                Box::pin(async move { connection.execute(READ_COMMITTED).await.map(drop) })
+            }),
+            // A setting would stay in a server session that other clients get as well.
+            Pooler::Transaction => PgPoolOptions::new(),
+        };
+        let connections = Connections::open(pool, options, CONNECTIONS_MAX)
             .await
             .map_err(|error| errors::convert("connect", "database", error))?;
         Self::over(connections, pooler).await
     }
 
     /// Uses a pool that the host has made. For [`Pooler::Transaction`] its statement cache must be off.
+    /// Its sessions may have any isolation level: every statement runs in a READ COMMITTED transaction,
+    /// which is two more trips each.
     ///
     /// # Errors
     /// `Schema` if the pool leads through a transaction-mode pooler and `pooler` does not say so.
@@ -130,40 +149,48 @@ impl PostgresDatabase {
     ) -> Result<Vec<PgRow>, StoreError> {
         let convert = |error| errors::convert(op, subject, error);
         let mut connection = self.connections.acquire().await.map_err(convert)?;
-        let arguments = arguments(statement).map_err(convert)?;
         // Copied: the driver keeps it as the key of its statement cache.
         let sql = AssertSqlSafe(statement.sql.clone());
-        let answer = match self.pooler {
-            Pooler::None => {
-                let answer = sqlx::query_with(sql, arguments).fetch_all(&mut *connection).await;
-                if answer.as_ref().is_err_and(errors::is_stale_plan) {
-                    return Err(forget_plans(&mut connection, op, subject).await);
-                }
-                answer
-            }
-            Pooler::Transaction => in_transaction(&mut connection, sql, arguments).await,
-        };
+        let query = sqlx::query_with(sql, arguments(statement).map_err(convert)?);
+        let answer = self.run_query(&mut connection, query).await;
+        if answer.as_ref().is_err_and(errors::is_stale_plan) {
+            return Err(forget_plans(&mut connection, op, subject).await);
+        }
         let rows = answer.map_err(convert)?;
         connection.keep();
         Ok(rows)
+    }
+
+    /// Runs one statement at READ COMMITTED: by itself in a session of sendoff's own, in a transaction
+    /// where the session is the host's or changes behind a pooler.
+    async fn run_query(
+        &self,
+        connection: &mut PgConnection,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<Vec<PgRow>, sqlx::Error> {
+        if self.pooler == Pooler::None && self.connections.are_ours() {
+            return query.fetch_all(connection).await;
+        }
+        let mut transaction = connection.begin_with(BEGIN).await?;
+        // Prepared and run in one transaction: behind a pooler that is what keeps the two together.
+        let query = query.persistent(self.pooler == Pooler::None);
+        match query.fetch_all(&mut *transaction).await {
+            Ok(rows) => {
+                transaction.commit().await?;
+                Ok(rows)
+            }
+            Err(error) => {
+                // If this fails as well the connection is broken, and the first error says why.
+                let _ = transaction.rollback().await;
+                Err(error)
+            }
+        }
     }
 }
 
 /// The statement that claims as `spec` says.
 fn claim_template(spec: &ClaimSpec) -> &'static str {
     if spec.removes() { include_str!("claim_remove.sql") } else { include_str!("claim.sql") }
-}
-
-/// Prepared and run in one transaction: behind a pooler that is what keeps the two together.
-async fn in_transaction(
-    connection: &mut PgConnection,
-    sql: AssertSqlSafe<String>,
-    arguments: PgArguments,
-) -> Result<Vec<PgRow>, sqlx::Error> {
-    let mut transaction = connection.begin().await?;
-    let rows = sqlx::query_with(sql, arguments).persistent(false).fetch_all(&mut *transaction).await?;
-    transaction.commit().await?;
-    Ok(rows)
 }
 
 /// A table in PostgreSQL whose rows are read as `R`.
@@ -231,7 +258,7 @@ where
     async fn remove_once(&self, statement: &Statement) -> Result<Vec<R>, StoreError> {
         let convert = |error| errors::convert("claim", &self.subject, error);
         let mut connection = self.database.connections.acquire().await.map_err(convert)?;
-        let mut transaction = connection.begin().await.map_err(convert)?;
+        let mut transaction = connection.begin_with(BEGIN).await.map_err(convert)?;
         let query =
             sqlx::query_with(AssertSqlSafe(statement.sql.clone()), arguments(statement).map_err(convert)?);
         let query = query.persistent(self.database.pooler == Pooler::None);

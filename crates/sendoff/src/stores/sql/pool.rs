@@ -60,6 +60,12 @@ impl<DB: Database> Connections<DB> {
         Self { pool, ours: None }
     }
 
+    /// Whether the pool is sendoff's own, and its sessions are prepared as sendoff wants them.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
+    pub(crate) fn are_ours(&self) -> bool {
+        self.ours.is_some()
+    }
+
     /// How the pool connects.
     #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
     pub(crate) fn options(&self) -> Arc<<DB::Connection as Connection>::Options> {

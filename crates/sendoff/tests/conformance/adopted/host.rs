@@ -243,10 +243,15 @@ impl Pool {
 impl Host {
     /// A table of this kind, empty.
     pub(crate) async fn new(kind: Kind, place: Place) -> Self {
-        let table = format!("host_{:012x}", fastrand::u64(..1 << 48));
         let (pool, url, directory) = connect(place).await;
+        Self { _directory: directory, ..Self::over(kind, pool, url).await }
+    }
+
+    /// A table of this kind in the database of this pool, whose address is `url`.
+    pub(crate) async fn over(kind: Kind, pool: Pool, url: String) -> Self {
+        let table = format!("host_{:012x}", fastrand::u64(..1 << 48));
         pool.run(&kind.ddl(&pool).replace("{table}", &table)).await;
-        Self { kind, pool, url, table, _directory: directory }
+        Self { kind, pool, url, table, _directory: None }
     }
 
     /// Adds rows: key and payload of each.

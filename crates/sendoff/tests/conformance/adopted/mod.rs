@@ -12,7 +12,7 @@ mod side;
 
 use libtest_mimic::Trial;
 
-use self::host::{Host, Kind, Place};
+use self::host::{Host, Kind, Place, Pool};
 use crate::servers::Server;
 use crate::trial;
 
@@ -33,6 +33,45 @@ macro_rules! trials {
             }
         })*
     };
+}
+
+/// Rows that many claim at once in a PostgreSQL database that `open` names: `name` comes before each case.
+pub(crate) fn contended<Opening>(
+    name: &str,
+    server: Server,
+    open: impl Fn() -> Opening + Copy + Send + 'static,
+) -> Vec<Trial>
+where
+    Opening: Future<Output = String> + Send,
+{
+    let mut trials = Vec::new();
+    macro_rules! cases {
+        ($kinds:expr, $($module:ident::$case:ident,)*) => {
+            $(for kind in $kinds {
+                let name = format!("{name}::adopted::{}::{}", kind.name(), stringify!($case));
+                let run = move || async move {
+                    let url = open().await;
+                    let pool = Pool::Postgres(sqlx::PgPool::connect(&url).await.unwrap());
+                    $module::$case(Host::over(kind, pool, url).await).await;
+                };
+                trials.push(trial(name, Some(server), run));
+            })*
+        };
+    }
+    cases!(
+        Kind::OWN,
+        cases::every_row_is_delivered_and_marked,
+        cases::two_workers_share_and_take_nothing_twice,
+        cases::a_key_is_handed_out_in_order_where_that_is_wanted,
+    );
+    cases!(
+        Kind::BESIDE,
+        cases::two_workers_share_and_take_nothing_twice,
+        cases::a_key_is_handed_out_in_order_where_that_is_wanted,
+        side::each_outcome_is_written,
+        side::a_late_commit_is_delivered,
+    );
+    trials
 }
 
 pub(crate) fn trials() -> Vec<Trial> {

@@ -69,6 +69,16 @@ pub(crate) async fn sqlite(path: Path) -> Sql<sqlx::Sqlite> {
 
 pub(crate) async fn mysql(server: Server, path: Path) -> Sql<sqlx::MySql> {
     let database = MysqlDatabase::connect(&server.url()).await.unwrap();
+    let host = MySqlPool::connect(&server.url()).await.unwrap();
+    mysql_over(database, host, server.url(), path).await
+}
+
+pub(crate) async fn mysql_over(
+    database: MysqlDatabase,
+    host: MySqlPool,
+    url: String,
+    path: Path,
+) -> Sql<sqlx::MySql> {
     let prefix = fresh();
     let names = Names::prefix(&prefix).unwrap();
     Migration::named(database.clone(), names.clone()).run().await.unwrap();
@@ -78,9 +88,9 @@ pub(crate) async fn mysql(server: Server, path: Path) -> Sql<sqlx::MySql> {
         store: Arc::new(outbox.clone()),
         with_history: Arc::new(outbox.clone().keep_published(true)),
         inspect: Arc::new(outbox),
-        host: MySqlPool::connect(&server.url()).await.unwrap(),
+        host,
         enqueue: Outbox::named(names),
-        url: server.url(),
+        url,
         names: prefix,
         _directory: None,
     }
@@ -98,7 +108,11 @@ pub(crate) async fn pgbouncer(path: Path) -> Sql<sqlx::Postgres> {
     postgres_over(database, direct, path).await
 }
 
-async fn postgres_over(database: PostgresDatabase, direct: String, path: Path) -> Sql<sqlx::Postgres> {
+pub(crate) async fn postgres_over(
+    database: PostgresDatabase,
+    direct: String,
+    path: Path,
+) -> Sql<sqlx::Postgres> {
     let schema = fresh();
     let names = Names::schema(&schema).unwrap();
     Migration::named(database.clone(), names.clone()).run().await.unwrap();

@@ -62,6 +62,11 @@ pub(crate) async fn sqlite() -> Sql<sqlx::Sqlite> {
 
 pub(crate) async fn mysql(server: Server) -> Sql<sqlx::MySql> {
     let database = MysqlDatabase::connect(&server.url()).await.unwrap();
+    let host = MySqlPool::connect(&server.url()).await.unwrap();
+    mysql_over(database, host, server.url()).await
+}
+
+pub(crate) async fn mysql_over(database: MysqlDatabase, host: MySqlPool, url: String) -> Sql<sqlx::MySql> {
     let prefix = fresh();
     let names = Names::prefix(&prefix).unwrap();
     Migration::of(SchemaSet::TASKS, database.clone(), names.clone()).run().await.unwrap();
@@ -69,9 +74,9 @@ pub(crate) async fn mysql(server: Server) -> Sql<sqlx::MySql> {
     Sql {
         store: Arc::new(store.clone()),
         inspect: Arc::new(store),
-        host: MySqlPool::connect(&server.url()).await.unwrap(),
+        host,
         tasks: Tasks::named(names),
-        url: server.url(),
+        url,
         names: prefix,
         _directory: None,
     }
@@ -79,6 +84,14 @@ pub(crate) async fn mysql(server: Server) -> Sql<sqlx::MySql> {
 
 pub(crate) async fn postgres(server: Server, path: Path) -> Sql<sqlx::Postgres> {
     let database = PostgresDatabase::connect(&server.url()).await.unwrap();
+    postgres_over(database, server.url(), path).await
+}
+
+pub(crate) async fn postgres_over(
+    database: PostgresDatabase,
+    url: String,
+    path: Path,
+) -> Sql<sqlx::Postgres> {
     let schema = fresh();
     let names = Names::schema(&schema).unwrap();
     Migration::of(SchemaSet::TASKS, database.clone(), names.clone()).run().await.unwrap();
@@ -86,9 +99,9 @@ pub(crate) async fn postgres(server: Server, path: Path) -> Sql<sqlx::Postgres> 
     Sql {
         store: Arc::new(store.clone()),
         inspect: Arc::new(store),
-        host: PgPool::connect(&server.url()).await.unwrap(),
+        host: PgPool::connect(&url).await.unwrap(),
         tasks: Tasks::named(names),
-        url: server.url(),
+        url,
         names: schema,
         _directory: None,
     }

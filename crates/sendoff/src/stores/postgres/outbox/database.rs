@@ -7,7 +7,7 @@ use futures_util::TryStreamExt as _;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Either, Executor as _, Row as _};
 
-use super::super::{Pooler, PostgresDatabase, PostgresTable, arguments, errors, layout, rows};
+use super::super::{BEGIN, Pooler, PostgresDatabase, PostgresTable, arguments, errors, layout, rows};
 use crate::claim::{ClaimSpec, Record, Table, Value};
 use crate::error::StoreError;
 use crate::stores::sql::{
@@ -37,7 +37,7 @@ impl SqlDatabase for PostgresDatabase {
     async fn begin(&self, op: &'static str) -> Result<Box<dyn SqlTransaction>, StoreError> {
         let convert = |error| errors::convert(op, SUBJECT, error);
         let mut connection = self.connections.acquire().await.map_err(convert)?;
-        connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED").await.map_err(convert)?;
+        connection.execute(BEGIN).await.map_err(convert)?;
         Ok(Box::new(Transaction {
             connection: Some(connection),
             op,
@@ -89,7 +89,7 @@ impl SqlDatabase for PostgresDatabase {
     async fn run_schema(&self, lock: &str, script: &str) -> Result<(), StoreError> {
         let convert = |error| errors::convert("migrate", SUBJECT, error);
         let mut connection = self.connections.acquire().await.map_err(convert)?;
-        connection.execute("BEGIN").await.map_err(convert)?;
+        connection.execute(BEGIN).await.map_err(convert)?;
         let name = format!("sendoff migration {lock}");
         let ran = async {
             sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))")

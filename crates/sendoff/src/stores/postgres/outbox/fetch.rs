@@ -6,7 +6,7 @@ use sqlx::postgres::PgRow;
 use sqlx::types::time::OffsetDateTime;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::super::{errors, layout};
+use super::super::{BEGIN, errors, layout};
 use super::PostgresOutbox;
 use super::database::plan_lines;
 use super::tid::Tid;
@@ -92,7 +92,7 @@ impl PostgresOutbox {
         let count = sqlx::query(AssertSqlSafe(count)).bind(FEW + 1);
         let rows: i64 = self.fetch_one("explain", count).await?.try_get(0).map_err(convert)?;
         let mut connection = self.database().connections.acquire().await.map_err(convert)?;
-        let mut transaction = sqlx::Connection::begin(&mut *connection).await.map_err(convert)?;
+        let mut transaction = sqlx::Connection::begin_with(&mut *connection, BEGIN).await.map_err(convert)?;
         if rows <= FEW {
             let avoid = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off";
             sqlx::raw_sql(avoid).execute(&mut *transaction).await.map_err(convert)?;

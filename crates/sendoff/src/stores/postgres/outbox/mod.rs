@@ -136,7 +136,7 @@ impl PostgresOutbox {
         self.database().pooler == Pooler::None
     }
 
-    /// Runs a statement by itself; behind a pooler in a transaction, which keeps preparing and running together.
+    /// Runs a statement by itself.
     async fn fetch_all(
         &self,
         op: &'static str,
@@ -144,14 +144,7 @@ impl PostgresOutbox {
     ) -> Result<Vec<PgRow>, StoreError> {
         let convert = |error| errors::convert(op, "outbox", error);
         let mut connection = self.database().connections.acquire().await.map_err(convert)?;
-        let rows = if self.has_sessions() {
-            query.fetch_all(&mut *connection).await.map_err(convert)?
-        } else {
-            let mut transaction = sqlx::Connection::begin(&mut *connection).await.map_err(convert)?;
-            let rows = query.persistent(false).fetch_all(&mut *transaction).await.map_err(convert)?;
-            transaction.commit().await.map_err(convert)?;
-            rows
-        };
+        let rows = self.database().run_query(&mut connection, query).await.map_err(convert)?;
         connection.keep();
         Ok(rows)
     }

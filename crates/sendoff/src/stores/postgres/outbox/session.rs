@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{Connection as _, Executor as _};
 
-use super::super::errors;
+use super::super::{READ_COMMITTED, errors};
 use crate::error::StoreError;
 use crate::outbox::WorkerId;
 
@@ -34,6 +34,7 @@ impl Sessions {
         }
         let convert = |error| errors::convert("join", "worker", error);
         let mut connection = PgConnection::connect_with(options).await.map_err(convert)?;
+        connection.execute(READ_COMMITTED).await.map_err(convert)?;
         let lock = sqlx::query("SELECT pg_advisory_lock($1)").bind(lock_key(worker));
         connection.execute(lock).await.map_err(convert)?;
         let session = Arc::new(tokio::sync::Mutex::new(connection));

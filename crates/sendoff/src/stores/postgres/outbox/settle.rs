@@ -120,7 +120,7 @@ impl PostgresOutbox {
         }
         let query = self.delete_published(&self.statements.settle_published, flush, worker);
         let mut connection = self.database().connections.acquire().await.map_err(convert)?;
-        let is_done = match query.execute(&mut *connection).await {
+        let is_done = match self.database().run_query(&mut connection, query).await {
             Ok(_) => true,
             Err(error) if errors::has_code(&error, DIVISION_BY_ZERO) => false,
             Err(error) => return Err(convert(error)),
