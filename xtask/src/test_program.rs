@@ -49,14 +49,17 @@ pub(crate) fn build(command: &mut Command) -> Result<Vec<TestProgram>> {
     Ok(programs)
 }
 
-/// Builds a program with a `cargo build` command and copies it beside itself under another name: the next
-/// build with other features overwrites it.
-pub(crate) fn build_copy(command: &mut Command, copy_name: &str) -> Result<PathBuf> {
+/// Builds a program with a `cargo build` command and copies it into a directory beside itself: the next build
+/// with other features overwrites it.
+pub(crate) fn build_copy(command: &mut Command, directory: &str) -> Result<PathBuf> {
     let artifacts = artifacts(command)?;
     let mut executables = artifacts.iter().filter_map(|artifact| artifact["executable"].as_str());
     let program = Path::new(executables.next().context("cargo built no program")?);
-    let copy = program.with_file_name(copy_name);
-    std::fs::copy(program, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
+    let directory = program.with_file_name(directory);
+    let copy = directory.join(program.file_name().context("a program without a name")?);
+    std::fs::create_dir_all(&directory)
+        .and_then(|()| std::fs::copy(program, &copy))
+        .with_context(|| format!("cannot write {}", copy.display()))?;
     Ok(copy)
 }
 

@@ -32,8 +32,8 @@ const COMPUTING: [&str; 1] = ["sim"];
 /// Targets that test a program, and test it once more as it is with its default features.
 const SMOKE: [&str; 2] = ["commands", "demo"];
 
-/// Name of the program with default features, beside the one with all.
-const DEFAULT_PROGRAM: &str = "sendoff-default-features";
+/// Directory of the program with default features, beside the one with all: its help says its file's name.
+const DEFAULT_PROGRAM: &str = "default-features";
 
 /// Runs all steps and prints the totals as the very last line.
 pub(crate) fn run(args: &TestArgs) -> ExitCode {

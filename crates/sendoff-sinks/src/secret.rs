@@ -107,7 +107,8 @@ mod tests {
             std::fs::write(&file, text).unwrap();
             assert_eq!(secret.read("password").unwrap(), expected);
         }
-        assert_eq!(Secret::Env("CARGO_PKG_NAME".to_owned()).read("token").unwrap(), "sendoff-sinks");
+        let path = std::env::var("PATH").unwrap();
+        assert_eq!(Secret::Env("PATH".to_owned()).read("token").unwrap(), path);
     }
 
     #[test]
